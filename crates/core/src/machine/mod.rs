@@ -1,0 +1,617 @@
+//! The replay machine: a history on one side, the task's code on the other.
+//!
+//! The engine polls the task's future; every durable future in it asks the machine. The machine
+//! numbers operations in program order, answers from the history what is recorded, lets a step run
+//! when all it can depend on is durable, and collects what the next commit must hold.
+//!
+//! Two rules make replay equal the first run:
+//! * Results are **delivered in recorded order**, one poll of the future for each, live and on
+//!   replay alike ([`Machine::deliver`]).
+//! * **Nothing new starts during replay.** An operation that the history does not know is only
+//!   noted; what is still wanted when the history is used up is scheduled then
+//!   ([`Machine::go_live`]). So the loser of a recorded race never runs again.
+
+mod effect;
+mod live;
+mod op;
+mod recorded;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use effect::Effect;
+use op::{Op, Phase};
+pub use op::{OpPoll, StepGrant};
+use recorded::{Delivery, Recorded};
+pub use turn::{Deferred, Turn, Urgency};
+
+use crate::{
+    Call, Carry, Event, Failure, FailureKind, Json, Kind, Note, OpId, Outcome, Record, Timestamp,
+    Undo, View,
+};
+
+/// Bounds on what one task may have open or recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Events in the history before the task must continue as new.
+    pub history: u64,
+    /// Questions open at once.
+    pub open_questions: usize,
+    /// Steps in place that run at once; further ones wait for their turn.
+    pub steps_in_flight: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { history: 50_000, open_questions: 64, steps_in_flight: 64 }
+    }
+}
+
+/// Why the future is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollKind {
+    /// A result was delivered, or it is the first poll: the code may go on.
+    Delivery,
+    /// A step's own I/O woke it: only steps may go on.
+    Wake,
+}
+
+/// Why the task can't go on by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Halt {
+    /// The code asked for something other than what is recorded.
+    NonDeterminism {
+        /// What the history holds.
+        recorded: String,
+        /// What the code did.
+        found: String,
+    },
+    /// The code went on although nothing durable was delivered.
+    NotDurable {
+        /// What it did then.
+        found: String,
+    },
+    /// A limit was reached; the task fails with this.
+    Limit(Failure),
+}
+
+impl Halt {
+    /// The failure that the task shows.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Halt::NonDeterminism { recorded, found } => Failure::new(
+                FailureKind::Usage,
+                format!(
+                    "the code no longer matches the history: recorded was {recorded}, found was \
+                     {found}; restore the old code or gate the change with a version marker, then \
+                     resume the task"
+                ),
+            ),
+            Halt::NotDurable { found } => Failure::new(
+                FailureKind::Usage,
+                format!(
+                    "the code awaited something that is not durable: {found}; wrap it in a step, \
+                     then resume the task"
+                ),
+            ),
+            Halt::Limit(failure) => failure.clone(),
+        }
+    }
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Machine {
+    limits: Limits,
+    seed: u64,
+    run: u32,
+    input: Option<Json>,
+    /// Time as the code sees it: when the last delivered event happened.
+    now: Timestamp,
+    /// Time as the engine last told it: what is appended now happened then.
+    wall: Timestamp,
+    /// The number of the next operation.
+    next: u32,
+    ops: BTreeMap<OpId, Op>,
+    /// When something of an open operation is due. May hold some that no longer are.
+    deadlines: BTreeSet<(Timestamp, OpId)>,
+    /// Operations in place that wait for leave to run.
+    gated: BTreeSet<OpId>,
+    /// What the history knows of operations that the code has not asked for yet.
+    recorded: BTreeMap<OpId, Recorded>,
+    /// The highest operation number in the loaded history.
+    last_recorded: Option<OpId>,
+    deliveries: VecDeque<(Timestamp, Delivery)>,
+    live: bool,
+    poll: PollKind,
+    /// Name of the step whose closure is being polled; durable calls are refused in it.
+    inside: Option<String>,
+    halt: Option<Halt>,
+    /// The future is being torn down: drops mean nothing.
+    closing: bool,
+
+    /// Events in the history, durable or not.
+    appended: u64,
+    durable: u64,
+    /// Value of `appended` behind the last event that something can depend on.
+    firm: u64,
+    pending: Vec<Record>,
+    effects: Vec<Effect>,
+    deferred: Vec<Deferred>,
+    /// Schedules and withdrawals decided during replay, to be carried out when live.
+    late: Vec<Late>,
+
+    steps_running: usize,
+    /// Events that came before anybody waited for them.
+    buffered: Vec<(String, Json)>,
+    seen: BTreeSet<String>,
+    keys: BTreeMap<String, u32>,
+    versions: BTreeMap<String, u32>,
+    undos: Vec<Undo>,
+    view: View,
+    /// What the code wants to continue as.
+    next_input: Option<Json>,
+}
+
+#[derive(Debug)]
+enum Late {
+    Schedule(OpId, Call),
+    Withdraw(OpId, Box<Op>),
+    Note(OpId, Note),
+    Version(OpId, String, u32),
+}
+
+impl Machine {
+    /// Takes a task's whole history, of which the first event is [`Event::Started`].
+    ///
+    /// A history that starts otherwise gives a machine that is halted.
+    #[must_use]
+    pub fn new(history: Vec<Record>, view: View, limits: Limits) -> Machine {
+        let mut machine = Machine {
+            limits,
+            seed: 0,
+            run: 0,
+            input: None,
+            now: Timestamp(0),
+            wall: Timestamp(0),
+            next: 0,
+            ops: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            gated: BTreeSet::new(),
+            recorded: BTreeMap::new(),
+            last_recorded: None,
+            deliveries: VecDeque::new(),
+            live: false,
+            poll: PollKind::Delivery,
+            inside: None,
+            halt: None,
+            closing: false,
+            appended: history.len() as u64,
+            durable: history.len() as u64,
+            firm: 0,
+            pending: Vec::new(),
+            effects: Vec::new(),
+            deferred: Vec::new(),
+            late: Vec::new(),
+            steps_running: 0,
+            buffered: Vec::new(),
+            seen: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            undos: Vec::new(),
+            view: View { failure: None, retry_at: None, ..view },
+            next_input: None,
+        };
+        machine.load(history);
+        machine
+    }
+
+    /// The task's input; `None` if the history does not begin with its start.
+    #[must_use]
+    pub fn input(&self) -> Option<&Json> {
+        self.input.as_ref()
+    }
+
+    /// Time as the code sees it.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Why the task must stop, if it must.
+    #[must_use]
+    pub fn halted(&self) -> Option<&Halt> {
+        self.halt.as_ref()
+    }
+
+    /// Whether the history is used up and new things may start.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// How many steps in place run now.
+    #[must_use]
+    pub fn steps_running(&self) -> usize {
+        self.steps_running
+    }
+
+    /// Undo functions recorded so far, oldest first.
+    #[must_use]
+    pub fn undos(&self) -> &[Undo] {
+        &self.undos
+    }
+
+    /// Says why the next poll of the future happens, and when.
+    pub fn begin_poll(&mut self, kind: PollKind, wall: Timestamp) {
+        self.poll = kind;
+        self.wall = self.wall.max(wall);
+    }
+
+    /// Says that a step's closure is being polled, or no longer.
+    pub fn enter_step(&mut self, name: Option<String>) -> Option<String> {
+        std::mem::replace(&mut self.inside, name)
+    }
+
+    /// From here on dropped futures mean nothing: the task leaves memory.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    fn stop(&mut self, halt: Halt) {
+        self.halt.get_or_insert(halt);
+    }
+
+    /// The code asks for an operation: it gets its number.
+    pub fn create(&mut self, call: Call) -> OpId {
+        let (kind, name) = (call.kind(), call.name());
+        if let Some(step) = &self.inside {
+            // A number is not taken: the error is the step's own and will be recorded with it.
+            let found = format!("{kind} {name:?} inside the step {step:?}");
+            self.stop(Halt::NotDurable { found });
+            return OpId(u32::MAX);
+        }
+        let id = self.number(kind, &name);
+        let recorded = self.recorded.remove(&id);
+        let key = match &call {
+            Call::Ask(ask) => self.unique_key(&ask.key),
+            _ => String::new(),
+        };
+        self.ops.insert(id, Op::new(call, key, recorded));
+        id
+    }
+
+    /// A question's key: as wished the first time, and made unique over the task's life after that.
+    fn unique_key(&mut self, wish: &str) -> String {
+        let wish = if wish.is_empty() { "input" } else { wish };
+        let uses = self.keys.entry(wish.to_owned()).or_insert(0);
+        *uses += 1;
+        if *uses == 1 {
+            return wish.to_owned();
+        }
+        let numbered = format!("{wish}-{uses}");
+        // Somebody may have wished for just this one.
+        self.unique_key(&numbered)
+    }
+
+    /// Takes the next number, compares it with the history, and guards against what is not durable.
+    fn number(&mut self, kind: Kind, name: &str) -> OpId {
+        let id = OpId(self.next);
+        self.next = self.next.saturating_add(1);
+        let found = || format!("{kind} {name:?} as operation {id}");
+        if self.poll == PollKind::Wake {
+            self.stop(Halt::NotDurable { found: found() });
+        } else if let Some(rec) = self.recorded.get(&id).filter(|rec| !rec.matches(kind, name)) {
+            let recorded = format!("{} as operation {id}", rec.describe());
+            self.stop(Halt::NonDeterminism { recorded, found: found() });
+        } else if self.appended > self.limits.history {
+            let message = format!(
+                "the history has {} events, over the limit of {}; end the task or continue as new \
+                 before that",
+                self.appended, self.limits.history
+            );
+            self.stop(Halt::Limit(Failure::new(FailureKind::Limit, message).permanently()));
+        }
+        id
+    }
+
+    /// A durable future is polled.
+    pub fn poll(&mut self, id: OpId) -> OpPoll {
+        if self.halt.is_some() {
+            return OpPoll::Pending;
+        }
+        let Some(op) = self.ops.get(&id) else { return OpPoll::Pending };
+        match &op.phase {
+            Phase::New if self.poll == PollKind::Wake => {
+                let found = format!("{} {:?} awaited", op.call.kind(), op.call.name());
+                self.stop(Halt::NotDurable { found });
+                OpPoll::Pending
+            }
+            Phase::New => {
+                self.begin(id);
+                match self.ops.get(&id).map(|op| &op.phase) {
+                    Some(Phase::New) | None => OpPoll::Pending,
+                    Some(_) => self.poll(id),
+                }
+            }
+            Phase::Done(_) => match self.ops.remove(&id).map(|op| op.phase) {
+                Some(Phase::Done(outcome)) => OpPoll::Ready(outcome),
+                _ => OpPoll::Pending,
+            },
+            Phase::Gated { gate, attempt } => {
+                let open = self.live && *gate <= self.durable;
+                if !open || self.steps_running >= self.limits.steps_in_flight {
+                    return OpPoll::Pending;
+                }
+                let attempt = *attempt;
+                let deadline = op.attempt_timeout();
+                self.set(id, Phase::Running { attempt });
+                self.steps_running += 1;
+                OpPoll::Run(StepGrant { attempt, timeout: deadline })
+            }
+            _ => OpPoll::Pending,
+        }
+    }
+
+    fn set(&mut self, id: OpId, phase: Phase) {
+        match &phase {
+            Phase::Waiting { until: Some(until) } | Phase::Backoff { until, .. } => {
+                self.deadlines.insert((*until, id));
+            }
+            Phase::Gated { .. } => {
+                self.gated.insert(id);
+            }
+            Phase::Running { .. } => {
+                self.gated.remove(&id);
+            }
+            _ => {}
+        }
+        if let Some(op) = self.ops.get_mut(&id) {
+            op.phase = phase;
+        }
+    }
+
+    /// First poll: during replay an operation waits for its record, or for the end of the history.
+    fn begin(&mut self, id: OpId) {
+        let Some(op) = self.ops.get_mut(&id) else { return };
+        if let Some(rec) = &op.recorded {
+            let phase = rec.phase(&op.call);
+            op.trouble = rec.trouble.clone();
+            return self.set(id, phase);
+        }
+        op.phase = Phase::Begun;
+        if let Call::Signal { name } = &op.call {
+            let found = self.buffered.iter().position(|(buffered, _)| buffered == name);
+            op.phase = match found {
+                Some(at) => Phase::Done(Ok(self.buffered.remove(at).1)),
+                None => Phase::Waiting { until: None },
+            };
+        } else if self.live {
+            let call = op.call.clone();
+            self.schedule(id, &call);
+        } else if let Some(outcome) = op.immediate(self.seed, id) {
+            // Ready at once, live or not; what it asks of the world comes when we are live.
+            op.phase = Phase::Done(outcome);
+            self.late.push(Late::Schedule(id, op.call.clone()));
+        }
+    }
+
+    /// A durable future was dropped.
+    pub fn drop_op(&mut self, id: OpId) {
+        if self.closing || self.halt.is_some() {
+            return;
+        }
+        let Some(op) = self.ops.remove(&id) else { return };
+        self.gated.remove(&id);
+        if self.poll == PollKind::Wake && !matches!(op.phase, Phase::New | Phase::Done(_)) {
+            let found = format!("{} {:?} dropped", op.call.kind(), op.call.name());
+            self.stop(Halt::NotDurable { found });
+            return;
+        }
+        if matches!(op.phase, Phase::Running { .. }) {
+            self.steps_running -= 1;
+        }
+        match op.phase {
+            // An event that nobody took is still there for the next who waits.
+            Phase::Done(Ok(payload)) => {
+                if let Call::Signal { name } = op.call {
+                    self.buffered.insert(0, (name, payload));
+                }
+            }
+            Phase::New | Phase::Begun | Phase::Replayed | Phase::Done(_) => {}
+            _ if self.live => self.withdraw(id, &op),
+            _ => self.late.push(Late::Withdraw(id, Box::new(op))),
+        }
+    }
+
+    /// Delivers the next result in recorded order. `Some` means: poll the future now, after waking
+    /// the operation named, if any.
+    pub fn deliver(&mut self) -> Option<Option<OpId>> {
+        while self.halt.is_none() {
+            let (at, delivery) = self.deliveries.pop_front()?;
+            self.now = self.now.max(at);
+            match delivery {
+                Delivery::Signal(name, payload) => {
+                    let waiting = self.ops.iter().find(|(_, op)| op.awaits_signal(&name));
+                    let Some((&id, _)) = waiting else {
+                        self.buffered.push((name, payload));
+                        continue;
+                    };
+                    self.set(id, Phase::Done(Ok(payload)));
+                    return Some(Some(id));
+                }
+                Delivery::Outcome(id, outcome) => {
+                    if id.0 >= self.next {
+                        let recorded = self.recorded.get(&id).map(Recorded::describe);
+                        self.stop(Halt::NonDeterminism {
+                            recorded: format!(
+                                "{} as operation {id}",
+                                recorded.unwrap_or_else(|| "a result".into())
+                            ),
+                            found: format!("code that waits after {} operations", self.next),
+                        });
+                        return None;
+                    }
+                    // One that was dropped is passed over, live and on replay alike.
+                    if self.ops.contains_key(&id) {
+                        self.set(id, Phase::Done(outcome));
+                        return Some(Some(id));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The history is used up. Compares what is left of it, then starts what the code wants.
+    ///
+    /// Returns whether the future must be polled again (as [`PollKind::Wake`]) to start steps.
+    pub fn go_live(&mut self) -> bool {
+        if self.live || self.halt.is_some() || !self.deliveries.is_empty() {
+            return false;
+        }
+        if let Some((id, rec)) = self.recorded.iter().find(|(_, rec)| !rec.is_silent()) {
+            let recorded = format!("{} as operation {id}", rec.describe());
+            let found = format!("code that stops after {} operations", self.next);
+            self.stop(Halt::NonDeterminism { recorded, found });
+            return false;
+        }
+        self.recorded.clear();
+        self.live = true;
+        self.firm = self.appended;
+        for late in std::mem::take(&mut self.late) {
+            match late {
+                Late::Schedule(id, call) => self.schedule(id, &call),
+                Late::Withdraw(id, op) => self.withdraw(id, &op),
+                Late::Note(id, note) => self.append_note(Some(id), note),
+                Late::Version(op, change, version) => {
+                    self.append(Event::VersionMarked { op, change, version });
+                }
+            }
+        }
+        let begun: Vec<OpId> = self.ops.iter().filter(|(_, op)| op.is_begun()).map(|o| *o.0).collect();
+        for id in begun {
+            if let Some(call) = self.ops.get(&id).map(|op| op.call.clone()) {
+                self.schedule(id, &call);
+            }
+        }
+        self.settle_interrupted();
+        true
+    }
+
+    /// Something the task says. Numbered, so that a replay says it no second time.
+    pub fn note(&mut self, note: Note) {
+        if self.inside.is_some() {
+            // Inside a step nothing is replayed, so nothing needs a number.
+            return self.append_note(None, note);
+        }
+        let id = self.number(Kind::Note, "");
+        if self.recorded.remove(&id).is_some() || self.halt.is_some() {
+            return;
+        }
+        if self.live {
+            self.append_note(Some(id), note);
+        } else {
+            self.late.push(Late::Note(id, note));
+        }
+    }
+
+    /// Which version of the code named `change` this task follows: `newest` for a task that comes
+    /// here first, 0 for one that went past this point before there was a marker.
+    pub fn version(&mut self, change: &str, newest: u32) -> u32 {
+        if let Some(version) = self.versions.get(change) {
+            return *version;
+        }
+        let next = OpId(self.next);
+        let version = match self.recorded.get(&next).and_then(|rec| rec.version(change)) {
+            Some(version) => {
+                self.next += 1;
+                self.recorded.remove(&next);
+                version
+            }
+            // The history goes on past this point without a marker: it was made by older code.
+            None if !self.live && self.last_recorded.is_some_and(|last| last >= next) => 0,
+            None => {
+                let op = self.number(Kind::Version, change);
+                let change = change.to_owned();
+                if self.live {
+                    self.append(Event::VersionMarked { op, change, version: newest });
+                } else {
+                    self.late.push(Late::Version(op, change, newest));
+                }
+                newest
+            }
+        };
+        self.versions.insert(change.to_owned(), version);
+        version
+    }
+
+    /// 64 bits that are the same in every replay. Takes a number, so that code that draws more or
+    /// less than it did is noticed.
+    pub fn draw(&mut self) -> u64 {
+        let salt = self.next;
+        self.next = self.next.saturating_add(1);
+        mix(self.seed, u64::from(salt), 0)
+    }
+
+    /// The task is to begin anew with this input once its code returns.
+    pub fn continue_as_new(&mut self, input: Json) {
+        self.next_input = Some(input);
+    }
+
+    fn carry(&self) -> Carry {
+        Carry {
+            signals: self.buffered.clone(),
+            seen: self.seen.iter().cloned().collect(),
+            keys: self.keys.clone(),
+            undos: self.undos.clone(),
+        }
+    }
+
+    /// The code returned. Records the end, or the new beginning.
+    pub fn finish(&mut self, outcome: Outcome, now: Timestamp) {
+        if self.poll == PollKind::Wake {
+            self.stop(Halt::NotDurable { found: "the end of the code".into() });
+        }
+        if !self.live && self.halt.is_none() {
+            // The end may come with the last recorded delivery.
+            while self.deliveries.front().is_some_and(|(_, d)| d.is_past(self.next)) {
+                self.deliveries.pop_front();
+            }
+            if let Some((_, delivery)) = self.deliveries.front() {
+                let recorded = delivery.describe(&self.recorded);
+                self.stop(Halt::NonDeterminism { recorded, found: "the end of the code".into() });
+            }
+            self.go_live();
+        }
+        if self.halt.is_some() {
+            return;
+        }
+        let open: Vec<OpId> = self.ops.keys().copied().collect();
+        for id in open {
+            self.drop_op(id);
+        }
+        self.wall = self.wall.max(now);
+        if let Some(input) = self.next_input.take() {
+            return self.begin_anew(input);
+        }
+        self.append(match outcome {
+            Ok(output) => Event::Completed { output },
+            Err(failure) => Event::Failed { failure },
+        });
+    }
+}
+
+/// A well-mixed number from three others (SplitMix64's finaliser).
+pub(crate) fn mix(seed: u64, a: u64, b: u64) -> u64 {
+    let mut z = seed
+        .wrapping_add(a.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_add(b.wrapping_mul(0xd1b5_4a32_d192_ed03));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,218 @@
+//! What a commit must hold, and what follows from its success or refusal.
+
+use super::{Effect, Machine, op::Phase, recorded::delivery};
+use crate::{Call, Event, Json, Note, OpId, Record, Status, View};
+
+/// How soon what is pending must be committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Nothing is pending.
+    Idle,
+    /// Only notes: they may wait a moment for company.
+    Soon,
+    /// Something depends on it.
+    Now,
+}
+
+/// An event that the code learns of only once its commit has succeeded, because the commit can be
+/// refused for the effect that goes with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deferred {
+    /// The operation that it ends.
+    pub op: OpId,
+    /// The event.
+    pub record: Record,
+    /// The effect that may be refused.
+    pub effect: Effect,
+}
+
+/// What one commit holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Turn {
+    /// The number of its first event in the history.
+    pub first: u64,
+    /// What happened.
+    pub events: Vec<Record>,
+    /// What is asked of the world.
+    pub effects: Vec<Effect>,
+    /// Ends that may be refused; their events come after `events`.
+    pub deferred: Vec<Deferred>,
+    /// The history begins anew with this turn.
+    pub restart: bool,
+}
+
+impl Turn {
+    /// All its events, in order.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.events.iter().chain(self.deferred.iter().map(|d| &d.record))
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.effects.is_empty() && self.deferred.is_empty()
+    }
+}
+
+impl Machine {
+    /// Appends an event that others can depend on.
+    pub(super) fn append(&mut self, event: Event) {
+        let record = Record { at: self.wall, event };
+        if let Some(delivery) = delivery(&record.event) {
+            self.deliveries.push_back((record.at, delivery));
+        }
+        self.pending.push(record);
+        self.appended += 1;
+        self.firm = self.appended;
+    }
+
+    pub(super) fn append_note(&mut self, op: Option<OpId>, note: Note) {
+        match &note {
+            Note::Status(text) => self.view.message = Some(text.clone()),
+            Note::Progress(progress) => self.view.progress = Some(progress.clone()),
+            Note::Log { .. } => {}
+        }
+        // Of the progress that a step reports in a row only the last matters.
+        if let (None, Note::Progress(_), Some(last)) = (op, &note, self.pending.last_mut())
+            && matches!(last.event, Event::Noted { op: None, note: Note::Progress(_) })
+        {
+            last.event = Event::Noted { op, note };
+            return;
+        }
+        self.pending.push(Record { at: self.wall, event: Event::Noted { op, note } });
+        self.appended += 1;
+    }
+
+    /// How soon [`take_turn`](Machine::take_turn) should be called.
+    #[must_use]
+    pub fn urgency(&self) -> Urgency {
+        let notes = self.pending.iter().all(|r| matches!(r.event, Event::Noted { .. }));
+        match (self.pending.is_empty(), notes) {
+            _ if !self.effects.is_empty() || !self.deferred.is_empty() => Urgency::Now,
+            (true, _) => Urgency::Idle,
+            (false, true) => Urgency::Soon,
+            (false, false) => Urgency::Now,
+        }
+    }
+
+    /// Takes what the next commit must hold.
+    pub fn take_turn(&mut self) -> Turn {
+        let restart = matches!(
+            self.pending.first(),
+            Some(Record { event: Event::Started { .. }, .. }) if self.appended == self.pending.len() as u64
+        );
+        let first = self.appended - self.pending.len() as u64;
+        let deferred = std::mem::take(&mut self.deferred);
+        self.appended += deferred.len() as u64;
+        self.firm = self.appended.max(self.firm);
+        Turn {
+            first,
+            events: std::mem::take(&mut self.pending),
+            effects: std::mem::take(&mut self.effects),
+            deferred,
+            restart,
+        }
+    }
+
+    /// The turn is durable.
+    pub fn committed(&mut self, turn: &Turn) {
+        self.durable = turn.first + turn.records().count() as u64;
+        for Deferred { record, .. } in &turn.deferred {
+            if let Some(delivery) = delivery(&record.event) {
+                self.deliveries.push_back((record.at, delivery));
+            }
+        }
+    }
+
+    /// The store refused the deferred end of `op`: takes it out of the turn, to be committed again
+    /// without it. Must come before any other event was appended behind the turn.
+    ///
+    /// Returns whether the operation's future must be woken to compute its end anew.
+    pub fn refused(&mut self, turn: &mut Turn, op: OpId) -> bool {
+        let before = turn.deferred.len();
+        turn.deferred.retain(|deferred| deferred.op != op);
+        let removed = (before - turn.deferred.len()) as u64;
+        self.appended -= removed;
+        self.firm = self.firm.min(self.appended);
+        let Some(held) = self.ops.get(&op) else { return false };
+        let again = !matches!(held.call, Call::Ask(_));
+        let phase = if again {
+            Phase::Gated { gate: 0, attempt: 1 }
+        } else {
+            // The answer that got in first is in the inbox.
+            Phase::Waiting { until: None }
+        };
+        self.set(op, phase);
+        again
+    }
+
+    /// Whether the code has returned and the end is recorded or pending.
+    #[must_use]
+    pub fn ended(turn: &Turn) -> Option<&Event> {
+        turn.events
+            .iter()
+            .map(|r| &r.event)
+            .find(|e| matches!(e, Event::Completed { .. } | Event::Failed { .. }))
+    }
+
+    pub(super) fn begin_anew(&mut self, input: Json) {
+        let carry = self.carry();
+        self.run += 1;
+        self.pending.clear();
+        self.appended = 0;
+        self.durable = 0;
+        self.append(Event::Started {
+            input,
+            seed: super::mix(self.seed, u64::from(self.run), 3),
+            run: self.run,
+            carry: Some(carry),
+        });
+    }
+
+    /// What the world should see now.
+    #[must_use]
+    pub fn view(&self) -> (Status, View) {
+        let mut view = View { failure: None, retry_at: None, ..self.view.clone() };
+        let mut active = false;
+        let mut asked = false;
+        let mut open = false;
+        for op in self.ops.values() {
+            open = true;
+            match &op.phase {
+                Phase::Waiting { .. } | Phase::Deferred => asked |= matches!(op.call, Call::Ask(_)),
+                Phase::Backoff { .. } => {}
+                Phase::Gated { .. } if matches!(op.call, Call::StateWait { .. }) => {}
+                _ => active = true,
+            }
+            if let Some((failure, retry_at)) = &op.trouble
+                && view.retry_at.is_none_or(|at| *retry_at < at)
+            {
+                view.failure = Some(failure.clone());
+                view.retry_at = Some(*retry_at);
+            }
+        }
+        let status = if asked {
+            Status::InputRequired
+        } else if active || !open {
+            Status::Running
+        } else if view.retry_at.is_some() {
+            Status::Retrying
+        } else {
+            Status::Waiting
+        };
+        (status, view)
+    }
+
+    /// Whether everything open is a wait, so that the task can leave memory.
+    #[must_use]
+    pub fn can_park(&self) -> bool {
+        self.live
+            && self.steps_running == 0
+            && self.deliveries.is_empty()
+            && self.urgency() == Urgency::Idle
+            && !self.ops.is_empty()
+            && self.ops.values().all(|op| {
+                matches!(op.phase, Phase::Waiting { .. } | Phase::Backoff { .. } | Phase::New)
+            })
+    }
+}

@@ -1,0 +1,31 @@
+//! What the engine asks of a store, a store in memory, and the suite that every store must pass.
+//!
+//! A store knows rows, not meaning: events, views and messages are bytes to it. What it does know
+//! is who holds a task, which is how two processes are kept from running the same one:
+//!
+//! * A **desk** is one open handle on the store, in practice one process. A task lies on the desk
+//!   that holds it, on the ready pile, or nowhere (parked, or over).
+//! * A **lease** is the proof of holding: the task's key and its epoch. Each change of hands, and a
+//!   cancel, raises the epoch; a write with an older one is refused as [`Refusal::Fenced`].
+//!
+//! See [`Store`] for the calls and for what is true when the process dies around each.
+
+mod error;
+mod memory;
+mod rows;
+mod store;
+pub mod suite;
+mod write;
+
+pub use error::{Error, Refusal, Result};
+pub use memory::{Disk, Memory};
+pub use rows::{
+    ActivityRow, Caller, Claimed, Counts, Desk, Filter, HistoryPage, InboxRow, Lease, ListPage,
+    Order, QuestionRow, StateRow, TaskKey, TaskRow,
+};
+pub use store::{BoxFuture, Store};
+pub use write::{
+    ActivityEnd, ActivityLease, Adopted, After, Cancel, ClaimActivities, ClaimTasks, Effect,
+    NewTask, Parent, Poison, Resume, Retried, SendTo, Started, Suspend, Swept, Touched, Turn,
+    Turned,
+};

@@ -1,0 +1,391 @@
+//! What is written to a store. Each call is one atomic commit.
+
+use std::collections::BTreeMap;
+
+use steadfast_core::{OpId, Principal, Status, TaskId, Timestamp};
+
+use crate::{Lease, TaskKey};
+
+/// A task to start.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Its id.
+    pub id: TaskId,
+    /// The tool it runs.
+    pub tool: String,
+    /// The tool's version.
+    pub version: u32,
+    /// Whose it is.
+    pub owner: Option<Principal>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// The task that starts it. For a child in a [`Turn`] the store fills in the key.
+    pub parent: Option<Parent>,
+    /// If this principal already has a task of this tool with this key, that one is the answer.
+    pub dedup: Option<String>,
+    /// Where it stands at first.
+    pub status: Status,
+    /// When it is accepted.
+    pub created: Timestamp,
+    /// When it is to begin, if not at once.
+    pub wake: Option<Timestamp>,
+    /// When it may be removed, if it has a limit while it runs.
+    pub expires: Option<Timestamp>,
+    /// Hold it at once; otherwise it goes to the ready pile (or waits for `wake`).
+    pub hold: bool,
+    /// What never changes.
+    pub about: Vec<u8>,
+    /// What changes.
+    pub view: Vec<u8>,
+    /// The first events of its history.
+    pub events: Vec<Vec<u8>>,
+}
+
+/// Who started a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// The task.
+    pub key: TaskKey,
+    /// By which operation.
+    pub op: OpId,
+    /// Whether the parent gets a message when the child ends.
+    pub notify: bool,
+}
+
+/// What became of a start.
+#[derive(Clone, Debug)]
+pub enum Started {
+    /// It is there. With a lease if `hold` was asked for and it can begin now.
+    New {
+        /// Its number.
+        key: TaskKey,
+        /// Proof of holding it.
+        lease: Option<Lease>,
+        /// Messages kept for it from before its start were put into its inbox.
+        mail: bool,
+    },
+    /// The dedup key was used before, for this task.
+    Existing {
+        /// Its number.
+        key: TaskKey,
+        /// Its id.
+        id: TaskId,
+    },
+}
+
+/// What a task does in one turn: all of it or nothing.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Proof of holding it. A stale one refuses the turn as fenced.
+    pub lease: Lease,
+    /// When.
+    pub at: Timestamp,
+    /// The number of the first of `events`.
+    pub first: u64,
+    /// Events to append.
+    pub events: Vec<Vec<u8>>,
+    /// Remove the whole history first; `first` is 0 then.
+    pub restart: bool,
+    /// Remove messages up to this number.
+    pub consumed: Option<i64>,
+    /// The new status and view, if they changed. The status of a suspended task stays suspended
+    /// until it ends or is resumed.
+    pub view: Option<(Status, Vec<u8>)>,
+    /// Forget the deaths counted so far: it made progress.
+    pub progress: bool,
+    /// What else is to be done.
+    pub effects: Vec<Effect>,
+    /// What becomes of the lease.
+    pub after: After,
+}
+
+/// What becomes of a task after a turn.
+#[derive(Clone, Debug)]
+pub enum After {
+    /// It stays on the desk.
+    Keep,
+    /// It leaves the desk, to be ready again at `wake` or when a message comes. If there are
+    /// messages behind `consumed` it goes to the ready pile at once. A halted task (see
+    /// [`Status::is_halted`]) waits for its resume instead.
+    Park {
+        /// When it is due.
+        wake: Option<Timestamp>,
+    },
+    /// It leaves the desk for the ready pile.
+    Yield,
+    /// It ended. Its questions, activities and watches are removed, its inbox emptied, and its
+    /// parent told if it wants to know.
+    End {
+        /// How.
+        status: Status,
+        /// When it may be removed.
+        expires: Option<Timestamp>,
+        /// What [`TaskRow::end`](crate::TaskRow::end) will be.
+        end: Vec<u8>,
+        /// The message to the parent.
+        tell: Vec<u8>,
+        /// It stays on the desk for what is still to do, until it is parked with no wake.
+        keep: bool,
+    },
+}
+
+/// Something that becomes true together with a turn's events.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Opens a question.
+    OpenQuestion {
+        /// Its key: unique among all questions the task ever asked.
+        key: String,
+        /// Who asks.
+        op: OpId,
+        /// The question.
+        body: Vec<u8>,
+    },
+    /// Removes a question, open or not.
+    CloseQuestion {
+        /// Which.
+        key: String,
+    },
+    /// Removes an open question. If it is not open the turn is refused as
+    /// [`Guard`](crate::Refusal::Guard).
+    ExpireQuestion {
+        /// Who asked.
+        op: OpId,
+        /// Which.
+        key: String,
+    },
+    /// Queues an activity.
+    ScheduleActivity {
+        /// Who waits.
+        op: OpId,
+        /// The registered function.
+        name: String,
+        /// The secret that lets somebody outside end it.
+        token: String,
+        /// The rest.
+        body: Vec<u8>,
+    },
+    /// Removes an activity, wherever it is.
+    CancelActivity {
+        /// Who waited.
+        op: OpId,
+    },
+    /// Starts a child. Its `parent` must be set; the store puts in this task's key. If a task with
+    /// its id exists nothing is started, and the parent gets `exists` as the child's message.
+    StartTask {
+        /// The child.
+        task: Box<NewTask>,
+        /// The message if the id is taken.
+        exists: Vec<u8>,
+    },
+    /// Cancels a task, as [`Store::cancel`](crate::Store::cancel) does; nothing if it has ended or
+    /// is not there.
+    CancelTask {
+        /// Which.
+        id: TaskId,
+        /// How.
+        cancel: Box<Cancel>,
+    },
+    /// Writes a value, or removes it, and puts `notice` into the inbox of all who watch it.
+    WriteState {
+        /// Whose.
+        scope: String,
+        /// Under which key.
+        key: String,
+        /// The value.
+        value: Option<Vec<u8>>,
+        /// What the watchers are told.
+        notice: Vec<u8>,
+    },
+    /// The same, unless its version is no longer `expect`: then the turn is refused as
+    /// [`Guard`](crate::Refusal::Guard).
+    SwapState {
+        /// Who writes.
+        op: OpId,
+        /// Whose.
+        scope: String,
+        /// Under which key.
+        key: String,
+        /// The value.
+        value: Option<Vec<u8>>,
+        /// The version that was read; 0 if the key was never written.
+        expect: u64,
+        /// What the watchers are told.
+        notice: Vec<u8>,
+    },
+    /// From now on this task is told of changes of a key.
+    Watch {
+        /// Whose.
+        scope: String,
+        /// Which key.
+        key: String,
+    },
+    /// No longer.
+    Unwatch {
+        /// Whose.
+        scope: String,
+        /// Which key.
+        key: String,
+    },
+    /// Puts a message into another task's inbox, if that task is there, has not ended and belongs
+    /// to the same principal (any, if this task has none).
+    Send {
+        /// To whom.
+        to: TaskId,
+        /// The message.
+        body: Vec<u8>,
+    },
+}
+
+/// A task that got a message, was cancelled or became ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Touched {
+    /// Which.
+    pub key: TaskKey,
+    /// This handle's desk holds it. If not, it is on the ready pile, on another's desk, or halted.
+    pub here: bool,
+}
+
+/// What a turn led to.
+#[derive(Clone, Debug, Default)]
+pub struct Turned {
+    /// Tasks that others should look at. A new child counts, unless it waits for its time.
+    pub touched: Vec<Touched>,
+    /// There are new activities to run.
+    pub activities: bool,
+    /// Activities on this handle's desk that were cancelled.
+    pub cancelled: Vec<i64>,
+    /// With [`After::Park`]: messages had come, so it went to the ready pile.
+    pub ready: bool,
+}
+
+/// A message to a task.
+#[derive(Clone, Debug)]
+pub struct SendTo {
+    /// To whom.
+    pub id: TaskId,
+    /// The message.
+    pub body: Vec<u8>,
+    /// If there is no such task: keep it until then, for a task of the same principal with this id
+    /// (any principal, if an operator sends).
+    pub keep_until: Option<Timestamp>,
+}
+
+/// How to cancel.
+#[derive(Clone, Debug)]
+pub struct Cancel {
+    /// When.
+    pub at: Timestamp,
+    /// The event to append.
+    pub event: Vec<u8>,
+    /// The new view.
+    pub view: Vec<u8>,
+    /// What [`TaskRow::end`](crate::TaskRow::end) will be.
+    pub end: Vec<u8>,
+    /// The message to the parent.
+    pub tell: Vec<u8>,
+    /// When it may be removed.
+    pub expires: Option<Timestamp>,
+}
+
+/// How to suspend.
+#[derive(Clone, Debug)]
+pub struct Suspend {
+    /// When.
+    pub at: Timestamp,
+    /// The new view.
+    pub view: Vec<u8>,
+}
+
+/// How to resume.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// When.
+    pub at: Timestamp,
+    /// The new view.
+    pub view: Vec<u8>,
+}
+
+/// What to take from the ready pile.
+#[derive(Clone, Debug)]
+pub struct ClaimTasks {
+    /// Tools that this process has, with the lowest and highest version it can run.
+    pub tools: Vec<(String, u32, u32)>,
+    /// At most this many. Owners take turns.
+    pub limit: usize,
+    /// Parked tasks due at or before this are ready too.
+    pub now: Timestamp,
+}
+
+/// What becomes of a task that too many processes died with.
+#[derive(Clone, Debug)]
+pub struct Poison {
+    /// At this many deaths without progress.
+    pub deaths: u32,
+    /// When.
+    pub at: Timestamp,
+    /// Its view then; its status is [`Status::Stuck`].
+    pub view: Vec<u8>,
+}
+
+/// What was taken from a dead desk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Adopted {
+    /// Tasks that are ready again.
+    pub ready: u64,
+    /// Tasks that were set aside.
+    pub poisoned: u64,
+    /// Activities that are ready again.
+    pub activities: u64,
+}
+
+/// What to take from the activity queue.
+#[derive(Clone, Debug)]
+pub struct ClaimActivities {
+    /// Functions that this process has.
+    pub names: Vec<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// Those due at or before this, and those whose heartbeat is overdue.
+    pub now: Timestamp,
+}
+
+/// Proof of holding an activity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActivityLease {
+    /// Which.
+    pub key: i64,
+    /// Since which change of hands.
+    pub epoch: i64,
+}
+
+/// The end of an activity.
+#[derive(Clone, Debug)]
+pub struct ActivityEnd {
+    /// Proof of holding it, or of knowing its token (the row's epoch as it was read).
+    pub lease: ActivityLease,
+    /// The message to the task.
+    pub body: Vec<u8>,
+}
+
+/// Another attempt at an activity.
+#[derive(Clone, Debug)]
+pub struct Retried {
+    /// Proof of holding it.
+    pub lease: ActivityLease,
+    /// When it is due.
+    pub due: Timestamp,
+    /// The message to the task.
+    pub body: Vec<u8>,
+}
+
+/// What a sweep removed, and what it left.
+#[derive(Clone, Debug, Default)]
+pub struct Swept {
+    /// Tasks that had ended and are gone.
+    pub removed: u64,
+    /// Tasks that have expired and still run: the engine cancels them.
+    pub overdue: Vec<TaskId>,
+    /// There may be more.
+    pub more: bool,
+}
