@@ -50,45 +50,163 @@ pub struct Carry {
 #[allow(missing_docs)] // The names of the fields say it; the variants say when.
 pub enum Event {
     /// The task began, or began anew.
-    Started { input: Json, seed: u64, run: u32, carry: Option<Carry> },
+    Started {
+        input: Json,
+        seed: u64,
+        run: u32,
+        carry: Option<Carry>,
+    },
     /// The end of an at-most-once step's chance: from here on it has run.
-    StepStarted { op: OpId, name: String, attempt: u32 },
-    StepCompleted { op: OpId, name: String, result: Json },
+    StepStarted {
+        op: OpId,
+        name: String,
+        attempt: u32,
+    },
+    StepCompleted {
+        op: OpId,
+        name: String,
+        result: Json,
+    },
     /// The step failed for good; the author gets the failure.
-    StepFailed { op: OpId, name: String, failure: Failure },
+    StepFailed {
+        op: OpId,
+        name: String,
+        failure: Failure,
+    },
     /// An attempt failed; the next is due at `retry_at`.
-    StepRetrying { op: OpId, name: String, attempt: u32, failure: Failure, retry_at: Timestamp },
+    StepRetrying {
+        op: OpId,
+        name: String,
+        attempt: u32,
+        failure: Failure,
+        retry_at: Timestamp,
+    },
     /// How to take back a step that is about to start.
-    UndoRecorded { op: OpId, name: String, undo: Undo },
-    ActivityScheduled { op: OpId, name: String, input: Json },
-    ActivityCompleted { op: OpId, result: Json },
-    ActivityFailed { op: OpId, failure: Failure },
-    TimerSet { op: OpId, fire_at: Timestamp },
-    TimerFired { op: OpId },
-    SignalReceived { name: String, id: Option<String>, payload: Json },
-    SignalSent { op: OpId, name: String, to: TaskId },
-    QuestionAsked { op: OpId, wish: String, ask: Ask },
-    QuestionAnswered { op: OpId, answer: Answer },
-    QuestionExpired { op: OpId },
-    ChildStarted { op: OpId, tool: String, id: TaskId, detached: bool },
-    ChildCompleted { op: OpId, result: Json },
-    ChildFailed { op: OpId, failure: Failure },
-    StateRead { op: OpId, scope: Scope, key: String, value: Option<Json> },
-    StateWritten { op: OpId, scope: Scope, key: String, value: Option<Json> },
-    ConditionWatched { op: OpId, scope: Scope, key: String },
-    ConditionMet { op: OpId, value: Option<Json> },
+    UndoRecorded {
+        op: OpId,
+        name: String,
+        undo: Undo,
+    },
+    ActivityScheduled {
+        op: OpId,
+        name: String,
+        input: Json,
+    },
+    ActivityCompleted {
+        op: OpId,
+        result: Json,
+    },
+    ActivityFailed {
+        op: OpId,
+        failure: Failure,
+    },
+    TimerSet {
+        op: OpId,
+        fire_at: Timestamp,
+    },
+    TimerFired {
+        op: OpId,
+    },
+    SignalReceived {
+        name: String,
+        id: Option<String>,
+        payload: Json,
+    },
+    SignalSent {
+        op: OpId,
+        name: String,
+        to: TaskId,
+    },
+    QuestionAsked {
+        op: OpId,
+        wish: String,
+        ask: Ask,
+    },
+    QuestionAnswered {
+        op: OpId,
+        answer: Answer,
+    },
+    QuestionExpired {
+        op: OpId,
+    },
+    /// It was never asked, because a limit was reached.
+    QuestionRefused {
+        op: OpId,
+        wish: String,
+        failure: Failure,
+    },
+    ChildStarted {
+        op: OpId,
+        tool: String,
+        id: TaskId,
+        detached: bool,
+    },
+    ChildCompleted {
+        op: OpId,
+        result: Json,
+    },
+    ChildFailed {
+        op: OpId,
+        failure: Failure,
+    },
+    StateRead {
+        op: OpId,
+        scope: Scope,
+        key: String,
+        value: Option<Json>,
+    },
+    StateWritten {
+        op: OpId,
+        scope: Scope,
+        key: String,
+        value: Option<Json>,
+    },
+    /// The value was there and could not be read as what the code expects.
+    StateFailed {
+        op: OpId,
+        failure: Failure,
+    },
+    ConditionWatched {
+        op: OpId,
+        scope: Scope,
+        key: String,
+    },
+    ConditionMet {
+        op: OpId,
+        value: Option<Json>,
+    },
     /// The code no longer waits for this operation.
-    Dropped { op: OpId },
-    VersionMarked { op: OpId, change: String, version: u32 },
+    Dropped {
+        op: OpId,
+    },
+    VersionMarked {
+        op: OpId,
+        change: String,
+        version: u32,
+    },
     /// Something the task said; `op` is absent when it came from inside a step.
-    Noted { op: Option<OpId>, note: Note },
+    Noted {
+        op: Option<OpId>,
+        note: Note,
+    },
     /// The task can't go on by itself.
-    Stuck { failure: Failure },
-    Completed { output: Json },
-    Failed { failure: Failure },
-    Cancelled { reason: Option<String> },
+    Stuck {
+        failure: Failure,
+    },
+    Completed {
+        output: Json,
+    },
+    Failed {
+        failure: Failure,
+    },
+    Cancelled {
+        reason: Option<String>,
+    },
     /// After the end: one undo function ended.
-    Undone { function: String, failure: Option<Failure> },
+    Undone {
+        function: String,
+        failure: Option<Failure>,
+    },
 }
 
 impl Event {
@@ -105,9 +223,13 @@ impl Event {
             E::ActivityScheduled { op, name, .. } => (*op, Some((Kind::Activity, name.clone()))),
             E::TimerSet { op, .. } => (*op, Some((Kind::Timer, String::new()))),
             E::SignalSent { op, name, .. } => (*op, Some((Kind::Send, name.clone()))),
-            E::QuestionAsked { op, wish, .. } => (*op, Some((Kind::Question, wish.clone()))),
+            E::QuestionAsked { op, wish, .. } | E::QuestionRefused { op, wish, .. } => {
+                (*op, Some((Kind::Question, wish.clone())))
+            }
             E::ChildStarted { op, tool, .. } => (*op, Some((Kind::Child, tool.clone()))),
-            E::StateRead { op, scope, key, .. } => (*op, Some((Kind::StateRead, state(scope, key)))),
+            E::StateRead { op, scope, key, .. } => {
+                (*op, Some((Kind::StateRead, state(scope, key))))
+            }
             E::StateWritten { op, scope, key, .. } => {
                 (*op, Some((Kind::StateWrite, state(scope, key))))
             }
@@ -124,6 +246,7 @@ impl Event {
             | E::ChildCompleted { op, .. }
             | E::ChildFailed { op, .. }
             | E::ConditionMet { op, .. }
+            | E::StateFailed { op, .. }
             | E::Dropped { op } => (*op, None),
             E::Started { .. }
             | E::SignalReceived { .. }

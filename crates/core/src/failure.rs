@@ -39,7 +39,11 @@ pub struct Failure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Structured detail from the author.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::json::present"
+    )]
     pub data: Option<Json>,
     /// For the operator's eyes only, such as the place of a panic.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -66,3 +66,9 @@ impl<'de> Deserialize<'de> for Json {
         Box::<RawValue>::deserialize(deserializer).map(Json)
     }
 }
+
+/// Reads an optional field that is left out when absent: a `null` that is there is a value, so that
+/// what was recorded comes back as it was.
+pub(crate) fn present<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(reader).map(Some)
+}

@@ -25,7 +25,11 @@ pub struct Answer {
     /// What the user did.
     pub action: Action,
     /// What was answered, if accepted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::json::present"
+    )]
     pub content: Option<Json>,
 }
 

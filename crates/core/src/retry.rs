@@ -145,6 +145,8 @@ impl Retry {
         }
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let grown = self.first_delay_ms as f64 * self.factor.powi(exponent);
+        // Nothing stays nothing, however often it is doubled: zero times infinity is no number.
+        let grown = if self.first_delay_ms == 0 { 0.0 } else { grown };
         let capped = grown.min(self.max_delay_ms as f64);
         // The upper 53 bits make a float in 0..1.
         let unit = (dice >> 11) as f64 / (1u64 << 53) as f64;
@@ -166,12 +168,21 @@ mod tests {
     fn delays_double_up_to_the_cap_and_stay_within_the_jitter() {
         let retry = Retry::forever().max_delay(Duration::from_millis(1000));
         let no = Failure::new(FailureKind::Error, "no");
-        for (attempt, middle) in [(1, 100.0), (2, 200.0), (4, 800.0), (5, 1000.0), (4_000_000, 1000.0)] {
+        for (attempt, middle) in
+            [(1, 100.0), (2, 200.0), (4, 800.0), (5, 1000.0), (4_000_000, 1000.0)]
+        {
             for dice in [0, u64::MAX / 2, u64::MAX] {
                 let delay = retry.after(attempt, &no, dice).unwrap().as_millis() as f64;
                 assert!((delay - middle).abs() <= middle * 0.2 + 1.0, "{attempt} {delay}");
             }
         }
+    }
+
+    #[test]
+    fn no_delay_stays_no_delay() {
+        let retry = Retry::forever().first_delay(Duration::ZERO);
+        let no = Failure::new(FailureKind::Error, "no");
+        assert_eq!(retry.after(4_000_000, &no, 7), Some(Duration::ZERO));
     }
 
     #[test]

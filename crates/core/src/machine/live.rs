@@ -6,8 +6,8 @@ use super::{
     turn::Deferred,
 };
 use crate::{
-    Ask, Call, Event, Failure, FailureKind, Json, Message, Mode, OpId, Outcome, Record, Retry,
-    Timestamp,
+    Ask, Call, Event, Failure, FailureKind, Json, Kind, Message, Mode, OpId, Outcome, Record,
+    Retry, Scope, Timestamp,
 };
 
 impl Machine {
@@ -16,7 +16,9 @@ impl Machine {
         match call {
             Call::Step { name, undo, mode, .. } => {
                 let at_most_once = matches!(mode, Mode::AtMostOnce { .. });
-                if let Some(undo) = undo {
+                let known = self.ops.get(&op).and_then(|held| held.recorded.as_ref());
+                let undo_known = known.is_some_and(|rec| rec.undo);
+                if let Some(undo) = undo.as_ref().filter(|_| !undo_known) {
                     self.undos.push(undo.clone());
                     let (name, undo) = (name.clone(), undo.clone());
                     self.append(Event::UndoRecorded { op, name, undo });
@@ -54,7 +56,7 @@ impl Machine {
             }
             Call::Ask(ask) => self.open_question(op, ask),
             Call::Child(spec) => {
-                let id = spec.id.clone().unwrap_or_else(|| child_id(self.seed, op));
+                let id = spec.id.clone().unwrap_or_else(|| child_id(self.identity, op));
                 let (tool, detached) = (spec.tool.clone(), spec.detached);
                 self.effects.push(Effect::StartChild {
                     op,
@@ -73,7 +75,7 @@ impl Machine {
                 self.append(Event::StateWritten { op, scope, key, value });
             }
             Call::Send { to, name, payload } => {
-                let id = format!("sent-{:016x}-{}", self.seed, op.0);
+                let id = format!("sent-{:016x}-{}", self.identity, op.0);
                 let (to, name) = (to.clone(), name.clone());
                 self.effects.push(Effect::Send {
                     to: to.clone(),
@@ -84,18 +86,23 @@ impl Machine {
                 self.append(Event::SignalSent { op, name, to });
             }
         }
-        if let Some(outcome) = immediate(call, self.seed, op) {
+        if let Some(outcome) = immediate(call, self.identity, op) {
             self.set(op, Phase::Done(outcome));
         }
     }
 
     fn open_question(&mut self, op: OpId, ask: &Ask) {
-        let is_open = |o: &Op| matches!((&o.call, &o.phase), (Call::Ask(_), Phase::Waiting { .. }));
+        let is_open = |o: &Op| {
+            matches!((&o.call, &o.phase), (Call::Ask(_), Phase::Waiting { .. } | Phase::Deferred))
+        };
         let open = self.ops.values().filter(|o| is_open(o)).count();
         if open >= self.limits.open_questions {
             let message = format!("{open} questions are open, which is the limit");
             let failure = Failure::new(FailureKind::Limit, message).permanently();
-            return self.set(op, Phase::Done(Err(failure)));
+            // Recorded and delivered like any other end, or a replay would wait where the code
+            // went on.
+            self.set(op, Phase::Replayed);
+            return self.append(Event::QuestionRefused { op, wish: ask.key.clone(), failure });
         }
         let Some(key) = self.ops.get(&op).map(|o| o.key.clone()) else { return };
         let wish = ask.key.clone();
@@ -117,13 +124,42 @@ impl Machine {
             Call::Child(spec) if !spec.detached => {
                 let recorded = op.recorded.as_ref().and_then(|rec| rec.child.clone());
                 let child = recorded.or_else(|| spec.id.clone());
-                Effect::CancelChild { id: child.unwrap_or_else(|| child_id(self.seed, id)) }
+                Effect::CancelChild { id: child.unwrap_or_else(|| child_id(self.identity, id)) }
             }
-            Call::StateWait { scope, key } => Effect::Unwatch { scope: *scope, key: key.clone() },
+            Call::StateWait { scope, key } => {
+                self.unwatch(id, *scope, key);
+                return self.append(Event::Dropped { op: id });
+            }
             _ => return,
         };
-        self.effects.push(effect);
+        // What was not committed yet is not even begun. A child that was begun only to be cancelled
+        // would tell of its end, perhaps to a later run that uses the same number for another.
+        let begun = self.effects.iter().position(|effect| match effect {
+            Effect::OpenQuestion { op, .. }
+            | Effect::ScheduleActivity { op, .. }
+            | Effect::StartChild { op, .. } => *op == id,
+            _ => false,
+        });
+        match begun {
+            Some(place) => drop(self.effects.remove(place)),
+            None => self.effects.push(effect),
+        }
         self.append(Event::Dropped { op: id });
+    }
+
+    /// Operation `id` no longer watches a key. The store knows only who watches which key, so
+    /// another operation that watches the same one keeps the watch.
+    pub(super) fn unwatch(&mut self, id: OpId, scope: Scope, key: &str) {
+        let watches = |op: &Op| {
+            matches!(&op.call, Call::StateWait { scope: s, key: k } if *s == scope && k == key)
+                && matches!(
+                    op.phase,
+                    Phase::Gated { .. } | Phase::Running { .. } | Phase::Waiting { .. }
+                )
+        };
+        if !self.ops.iter().any(|(other, op)| *other != id && watches(op)) {
+            self.effects.push(Effect::Unwatch { scope, key: key.to_owned() });
+        }
     }
 
     /// At-most-once steps that were cut off in an earlier life get their permanent error.
@@ -172,7 +208,7 @@ impl Machine {
         if !self.live {
             return;
         }
-        while let Some(at) = self.next_deadline().filter(|at| *at <= wall) {
+        while self.next_deadline().is_some_and(|at| at <= self.wall) {
             let Some((_, id)) = self.deadlines.pop_first() else { return };
             let Some(op) = self.ops.get(&id) else { continue };
             match (&op.phase, &op.call) {
@@ -188,13 +224,12 @@ impl Machine {
                     let key = op.key.clone();
                     self.deferred.push(Deferred {
                         op: id,
-                        record: Record { at: wall, event: Event::QuestionExpired { op: id } },
+                        record: Record { at: self.wall, event: Event::QuestionExpired { op: id } },
                         effect: Effect::ExpireQuestion { op: id, key },
                     });
                     self.set(id, Phase::Deferred);
                 }
                 _ => {
-                    debug_assert!(at <= wall);
                     self.set(id, Phase::Replayed);
                     self.append(Event::TimerFired { op: id });
                 }
@@ -209,14 +244,13 @@ impl Machine {
             return Vec::new();
         }
         let free = self.limits.steps_in_flight.saturating_sub(self.steps_running);
-        let open = |id: &&OpId| {
-            matches!(self.ops.get(id).map(|op| &op.phase), Some(Phase::Gated { gate, .. }) if *gate <= self.durable)
-        };
+        let open = |id: &&OpId| matches!(self.ops.get(id).map(|op| &op.phase), Some(Phase::Gated { gate, .. }) if *gate <= self.durable);
         self.gated.iter().filter(open).take(free).copied().collect()
     }
 
-    fn running(&mut self, id: OpId) -> Option<(Call, u32)> {
-        let op = self.ops.get(&id)?;
+    /// The operation that ended, if it is of this kind and ran.
+    pub(super) fn running(&mut self, id: OpId, kinds: &[Kind]) -> Option<(Call, u32)> {
+        let op = self.ops.get(&id).filter(|op| kinds.contains(&op.call.kind()))?;
         let Phase::Running { attempt } = op.phase else { return None };
         let call = op.call.clone();
         self.steps_running -= 1;
@@ -226,7 +260,8 @@ impl Machine {
     /// An attempt of a step ended.
     pub fn step_ended(&mut self, op: OpId, outcome: Outcome, wall: Timestamp) {
         self.clock(wall);
-        let Some((Call::Step { name, mode, retry, .. }, attempt)) = self.running(op) else { return };
+        let running = self.running(op, &[Kind::Step]);
+        let Some((Call::Step { name, mode, retry, .. }, attempt)) = running else { return };
         let failure = match outcome {
             Ok(result) => {
                 self.set(op, Phase::Replayed);
@@ -237,7 +272,9 @@ impl Machine {
         };
         let dice = super::mix(self.seed, u64::from(op.0), u64::from(attempt));
         let delay = match (&mode, &retry) {
-            (Mode::AtLeastOnce, retry) => retry.as_ref().and_then(|r| r.after(attempt, &failure, dice)),
+            (Mode::AtLeastOnce, retry) => {
+                retry.as_ref().and_then(|r| r.after(attempt, &failure, dice))
+            }
             (Mode::AtMostOnce { reset_on }, retry) => {
                 let code = failure.code.as_ref();
                 if code.is_some_and(|code| reset_on.contains(code)) {
@@ -274,7 +311,8 @@ impl Machine {
     /// A read of durable state ended.
     pub fn state_read(&mut self, op: OpId, value: Option<Json>, wall: Timestamp) {
         self.clock(wall);
-        let Some((Call::StateGet { scope, key }, _)) = self.running(op) else { return };
+        let running = self.running(op, &[Kind::StateRead]);
+        let Some((Call::StateGet { scope, key }, _)) = running else { return };
         self.set(op, Phase::Replayed);
         self.append(Event::StateRead { op, scope, key, value });
     }
@@ -282,7 +320,8 @@ impl Machine {
     /// An update of durable state was computed from version `expect` of the value.
     pub fn state_proposed(&mut self, op: OpId, value: Option<Json>, expect: u64, wall: Timestamp) {
         self.clock(wall);
-        let Some((Call::StateUpdate { scope, key }, _)) = self.running(op) else { return };
+        let running = self.running(op, &[Kind::StateWrite]);
+        let Some((Call::StateUpdate { scope, key }, _)) = running else { return };
         self.set(op, Phase::Deferred);
         let event = Event::StateWritten { op, scope, key: key.clone(), value: value.clone() };
         self.deferred.push(Deferred {
@@ -295,7 +334,8 @@ impl Machine {
     /// A condition was looked at: `Some` is the value that met it.
     pub fn condition_checked(&mut self, op: OpId, met: Option<Option<Json>>, wall: Timestamp) {
         self.clock(wall);
-        let Some((Call::StateWait { scope, key }, _)) = self.running(op) else { return };
+        let running = self.running(op, &[Kind::Condition]);
+        let Some((Call::StateWait { scope, key }, _)) = running else { return };
         let Some(value) = met else {
             // A change that came while we looked is not lost: look again.
             let held = self.ops.get_mut(&op);
@@ -304,15 +344,16 @@ impl Machine {
             return self.set(op, if changed { again } else { Phase::Waiting { until: None } });
         };
         self.set(op, Phase::Replayed);
-        self.effects.push(Effect::Unwatch { scope, key });
+        self.unwatch(op, scope, &key);
         self.append(Event::ConditionMet { op, value });
     }
 
     /// A message from the inbox. Only when live.
     pub fn apply(&mut self, message: Message, wall: Timestamp) {
         self.clock(wall);
-        let waits = |op: Option<&Op>| {
-            op.is_some_and(|op| matches!(op.phase, Phase::Waiting { .. } | Phase::Deferred))
+        let waits = |op: Option<&Op>, kind: Kind| {
+            let waits = |op: &Op| matches!(op.phase, Phase::Waiting { .. } | Phase::Deferred);
+            op.is_some_and(|op| op.call.kind() == kind && waits(op))
         };
         match message {
             Message::Signal { name, id, payload } => {
@@ -322,14 +363,15 @@ impl Machine {
                 self.append(Event::SignalReceived { name, id, payload });
             }
             Message::Answer { key, answer } => {
-                let asks = |op: &Op| matches!(op.call, Call::Ask(_)) && op.key == key;
-                let found = self.ops.iter().find(|(_, op)| asks(op) && waits(Some(op)));
-                let Some((&op, _)) = found else { return };
+                let asks = |op: &Op| op.key == key && waits(Some(op), Kind::Question);
+                let Some((&op, _)) = self.ops.iter().find(|(_, op)| asks(op)) else { return };
+                // Its time was up, and the answer still came first.
+                self.deferred.retain(|deferred| deferred.op != op);
                 self.set(op, Phase::Replayed);
                 self.append(Event::QuestionAnswered { op, answer });
             }
             Message::ActivityEnded { op, outcome } => {
-                if waits(self.ops.get(&op)) {
+                if waits(self.ops.get(&op), Kind::Activity) {
                     self.set(op, Phase::Replayed);
                     self.clear_trouble(op);
                     self.append(match outcome {
@@ -339,12 +381,13 @@ impl Machine {
                 }
             }
             Message::ActivityRetrying { op, failure, retry_at } => {
-                if let Some(held) = self.ops.get_mut(&op).filter(|op| waits(Some(op))) {
+                let held = self.ops.get_mut(&op);
+                if let Some(held) = held.filter(|op| waits(Some(op), Kind::Activity)) {
                     held.trouble = Some((failure, retry_at));
                 }
             }
             Message::ChildEnded { op, outcome } => {
-                if waits(self.ops.get(&op)) {
+                if waits(self.ops.get(&op), Kind::Child) {
                     self.set(op, Phase::Replayed);
                     self.append(match outcome {
                         Ok(result) => Event::ChildCompleted { op, result },
@@ -356,7 +399,7 @@ impl Machine {
         }
     }
 
-    fn look_again(&mut self, scope: crate::Scope, key: &str) {
+    fn look_again(&mut self, scope: Scope, key: &str) {
         let watches = |op: &Op| matches!(&op.call, Call::StateWait { scope: s, key: k } if *s == scope && k == key);
         let ids: Vec<OpId> = self.ops.iter().filter(|(_, op)| watches(op)).map(|o| *o.0).collect();
         for id in ids {

@@ -12,9 +12,11 @@
 //!   ([`Machine::go_live`]). So the loser of a recorded race never runs again.
 
 mod effect;
+mod end;
 mod live;
 mod op;
 mod recorded;
+mod steer;
 mod turn;
 
 #[cfg(test)]
@@ -29,8 +31,7 @@ use recorded::{Delivery, Recorded};
 pub use turn::{Deferred, Turn, Urgency};
 
 use crate::{
-    Call, Carry, Event, Failure, FailureKind, Json, Kind, Note, OpId, Outcome, Record, Timestamp,
-    Undo, View,
+    Call, Event, Failure, FailureKind, Json, Kind, Note, OpId, Record, Timestamp, Undo, View,
 };
 
 /// Bounds on what one task may have open or recorded.
@@ -108,6 +109,8 @@ impl Halt {
 pub struct Machine {
     limits: Limits,
     seed: u64,
+    /// What ids of children and sent events are derived from, besides the operation.
+    identity: u64,
     run: u32,
     input: Option<Json>,
     /// Time as the code sees it: when the last delivered event happened.
@@ -155,6 +158,10 @@ pub struct Machine {
     view: View,
     /// What the code wants to continue as.
     next_input: Option<Json>,
+    /// The task begins anew with the turn to come.
+    restart: bool,
+    /// How many random numbers steps drew.
+    drawn_inside: u64,
 }
 
 #[derive(Debug)]
@@ -174,6 +181,7 @@ impl Machine {
         let mut machine = Machine {
             limits,
             seed: 0,
+            identity: 0,
             run: 0,
             input: None,
             now: Timestamp(0),
@@ -205,6 +213,8 @@ impl Machine {
             undos: Vec::new(),
             view: View { failure: None, retry_at: None, ..view },
             next_input: None,
+            restart: false,
+            drawn_inside: 0,
         };
         machine.load(history);
         machine
@@ -269,10 +279,8 @@ impl Machine {
     /// The code asks for an operation: it gets its number.
     pub fn create(&mut self, call: Call) -> OpId {
         let (kind, name) = (call.kind(), call.name());
-        if let Some(step) = &self.inside {
-            // A number is not taken: the error is the step's own and will be recorded with it.
-            let found = format!("{kind} {name:?} inside the step {step:?}");
-            self.stop(Halt::NotDurable { found });
+        if self.refuse_inside(|| format!("{kind} {name:?}")) {
+            // No number is taken: on replay the step is not run, and so would not take it.
             return OpId(u32::MAX);
         }
         let id = self.number(kind, &name);
@@ -285,17 +293,27 @@ impl Machine {
         id
     }
 
+    /// Stops the task if a step's closure is being polled: what it asks for would not be asked for
+    /// again on replay.
+    fn refuse_inside(&mut self, what: impl FnOnce() -> String) -> bool {
+        let Some(step) = &self.inside else { return false };
+        let found = format!("{} inside the step {step:?}", what());
+        self.stop(Halt::NotDurable { found });
+        true
+    }
+
     /// A question's key: as wished the first time, and made unique over the task's life after that.
     fn unique_key(&mut self, wish: &str) -> String {
-        let wish = if wish.is_empty() { "input" } else { wish };
-        let uses = self.keys.entry(wish.to_owned()).or_insert(0);
-        *uses += 1;
-        if *uses == 1 {
-            return wish.to_owned();
+        let mut key = if wish.is_empty() { "input" } else { wish }.to_owned();
+        // A numbered key is looked up too: somebody may have wished for just this one.
+        loop {
+            let uses = self.keys.entry(key.clone()).or_insert(0);
+            *uses = uses.saturating_add(1);
+            if *uses == 1 {
+                return key;
+            }
+            key = format!("{key}-{uses}");
         }
-        let numbered = format!("{wish}-{uses}");
-        // Somebody may have wished for just this one.
-        self.unique_key(&numbered)
     }
 
     /// Takes the next number, compares it with the history, and guards against what is not durable.
@@ -308,7 +326,8 @@ impl Machine {
         } else if let Some(rec) = self.recorded.get(&id).filter(|rec| !rec.matches(kind, name)) {
             let recorded = format!("{} as operation {id}", rec.describe());
             self.stop(Halt::NonDeterminism { recorded, found: found() });
-        } else if self.appended > self.limits.history {
+        } else if self.live && self.appended > self.limits.history {
+            // A replay never gets here: what was allowed once is allowed again.
             let message = format!(
                 "the history has {} events, over the limit of {}; end the task or continue as new \
                  before that",
@@ -393,7 +412,7 @@ impl Machine {
         } else if self.live {
             let call = op.call.clone();
             self.schedule(id, &call);
-        } else if let Some(outcome) = op.immediate(self.seed, id) {
+        } else if let Some(outcome) = op.immediate(self.identity, id) {
             // Ready at once, live or not; what it asks of the world comes when we are live.
             op.phase = Phase::Done(outcome);
             self.late.push(Late::Schedule(id, op.call.clone()));
@@ -415,11 +434,12 @@ impl Machine {
         if matches!(op.phase, Phase::Running { .. }) {
             self.steps_running -= 1;
         }
+        // What was computed and not yet taken into a turn is forgotten with its operation.
+        self.deferred.retain(|deferred| deferred.op != id);
         match op.phase {
-            // An event that nobody took is still there for the next who waits.
             Phase::Done(Ok(payload)) => {
                 if let Call::Signal { name } = op.call {
-                    self.buffered.insert(0, (name, payload));
+                    self.put_back(name, payload);
                 }
             }
             Phase::New | Phase::Begun | Phase::Replayed | Phase::Done(_) => {}
@@ -428,13 +448,26 @@ impl Machine {
         }
     }
 
+    /// An event that nobody took goes to the next who waits, before any that came later.
+    fn put_back(&mut self, name: String, payload: Json) {
+        if self.ops.values().any(|op| op.awaits_signal(&name)) {
+            self.deliveries.push_front((self.now, Delivery::Signal(name, payload)));
+        } else {
+            self.buffered.insert(0, (name, payload));
+        }
+    }
+
     /// Delivers the next result in recorded order. `Some` means: poll the future now, after waking
     /// the operation named, if any.
     pub fn deliver(&mut self) -> Option<Option<OpId>> {
         while self.halt.is_none() {
+            if let Some((_, Delivery::Undecided { .. })) = self.deliveries.front() {
+                return None;
+            }
             let (at, delivery) = self.deliveries.pop_front()?;
             self.now = self.now.max(at);
             match delivery {
+                Delivery::Undecided { .. } => {}
                 Delivery::Signal(name, payload) => {
                     let waiting = self.ops.iter().find(|(_, op)| op.awaits_signal(&name));
                     let Some((&id, _)) = waiting else {
@@ -493,7 +526,8 @@ impl Machine {
                 }
             }
         }
-        let begun: Vec<OpId> = self.ops.iter().filter(|(_, op)| op.is_begun()).map(|o| *o.0).collect();
+        let begun: Vec<OpId> =
+            self.ops.iter().filter(|(_, op)| op.is_begun()).map(|o| *o.0).collect();
         for id in begun {
             if let Some(call) = self.ops.get(&id).map(|op| op.call.clone()) {
                 self.schedule(id, &call);
@@ -523,13 +557,16 @@ impl Machine {
     /// Which version of the code named `change` this task follows: `newest` for a task that comes
     /// here first, 0 for one that went past this point before there was a marker.
     pub fn version(&mut self, change: &str, newest: u32) -> u32 {
+        if self.refuse_inside(|| format!("version marker {change:?}")) {
+            return newest;
+        }
         if let Some(version) = self.versions.get(change) {
             return *version;
         }
         let next = OpId(self.next);
         let version = match self.recorded.get(&next).and_then(|rec| rec.version(change)) {
             Some(version) => {
-                self.next += 1;
+                self.next = self.next.saturating_add(1);
                 self.recorded.remove(&next);
                 version
             }
@@ -553,56 +590,16 @@ impl Machine {
     /// 64 bits that are the same in every replay. Takes a number, so that code that draws more or
     /// less than it did is noticed.
     pub fn draw(&mut self) -> u64 {
+        if self.inside.is_some() {
+            // A step is not replayed, so its draws take no number. They need only be new each time,
+            // over restarts as well: hence the clock and the length of the history.
+            self.drawn_inside += 1;
+            let seed = mix(self.seed, self.appended, self.wall.0.unsigned_abs());
+            return mix(seed, self.drawn_inside, 4);
+        }
         let salt = self.next;
         self.next = self.next.saturating_add(1);
         mix(self.seed, u64::from(salt), 0)
-    }
-
-    /// The task is to begin anew with this input once its code returns.
-    pub fn continue_as_new(&mut self, input: Json) {
-        self.next_input = Some(input);
-    }
-
-    fn carry(&self) -> Carry {
-        Carry {
-            signals: self.buffered.clone(),
-            seen: self.seen.iter().cloned().collect(),
-            keys: self.keys.clone(),
-            undos: self.undos.clone(),
-        }
-    }
-
-    /// The code returned. Records the end, or the new beginning.
-    pub fn finish(&mut self, outcome: Outcome, now: Timestamp) {
-        if self.poll == PollKind::Wake {
-            self.stop(Halt::NotDurable { found: "the end of the code".into() });
-        }
-        if !self.live && self.halt.is_none() {
-            // The end may come with the last recorded delivery.
-            while self.deliveries.front().is_some_and(|(_, d)| d.is_past(self.next)) {
-                self.deliveries.pop_front();
-            }
-            if let Some((_, delivery)) = self.deliveries.front() {
-                let recorded = delivery.describe(&self.recorded);
-                self.stop(Halt::NonDeterminism { recorded, found: "the end of the code".into() });
-            }
-            self.go_live();
-        }
-        if self.halt.is_some() {
-            return;
-        }
-        let open: Vec<OpId> = self.ops.keys().copied().collect();
-        for id in open {
-            self.drop_op(id);
-        }
-        self.wall = self.wall.max(now);
-        if let Some(input) = self.next_input.take() {
-            return self.begin_anew(input);
-        }
-        self.append(match outcome {
-            Ok(output) => Event::Completed { output },
-            Err(failure) => Event::Failed { failure },
-        });
     }
 }
 

@@ -36,12 +36,22 @@ pub(super) enum Phase {
     /// An at-most-once step that was started and never ended.
     Interrupted,
     /// In place: may run when `gate` events are durable.
-    Gated { gate: u64, attempt: u32 },
-    Running { attempt: u32 },
+    Gated {
+        gate: u64,
+        attempt: u32,
+    },
+    Running {
+        attempt: u32,
+    },
     /// A step that failed and waits for its next attempt.
-    Backoff { until: Timestamp, attempt: u32 },
+    Backoff {
+        until: Timestamp,
+        attempt: u32,
+    },
     /// Something outside must happen, or the time must come.
-    Waiting { until: Option<Timestamp> },
+    Waiting {
+        until: Option<Timestamp>,
+    },
     /// Its end is in a commit under way that may still be refused.
     Deferred,
     Done(Outcome),

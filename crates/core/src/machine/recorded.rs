@@ -17,6 +17,8 @@ pub(super) struct Recorded {
     pub(super) trouble: Option<(Failure, Timestamp)>,
     pub(super) child: Option<TaskId>,
     version: Option<u32>,
+    /// How to take it back is recorded.
+    pub(super) undo: bool,
     done: bool,
     dropped: bool,
 }
@@ -90,6 +92,12 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 pub(super) enum Delivery {
     Outcome(OpId, Outcome),
     Signal(String, Json),
+    /// Here come the deferred ends of the turn that starts with event `first`, once it is known
+    /// which of them were accepted. What was appended behind that turn waits for them, because the
+    /// history has them in that order.
+    Undecided {
+        first: u64,
+    },
 }
 
 impl Delivery {
@@ -97,20 +105,18 @@ impl Delivery {
     pub(super) fn is_past(&self, next: u32) -> bool {
         match self {
             Delivery::Outcome(id, _) => id.0 < next,
-            Delivery::Signal(..) => true,
+            Delivery::Signal(..) | Delivery::Undecided { .. } => true,
         }
     }
 
-    pub(super) fn describe(
-        &self,
-        recorded: &std::collections::BTreeMap<OpId, Recorded>,
-    ) -> String {
+    pub(super) fn describe(&self, recorded: &std::collections::BTreeMap<OpId, Recorded>) -> String {
         match self {
             Delivery::Outcome(id, _) => {
                 let what = recorded.get(id).map_or_else(|| "a result".into(), Recorded::describe);
                 format!("{what} as operation {id}")
             }
             Delivery::Signal(name, _) => format!("the signal {name:?}"),
+            Delivery::Undecided { .. } => "an end that may be refused".into(),
         }
     }
 }
@@ -124,6 +130,8 @@ pub(super) fn delivery(event: &Event) -> Option<Delivery> {
         | Event::ChildCompleted { op, result } => Delivery::Outcome(*op, Ok(result.clone())),
         Event::StepFailed { op, failure, .. }
         | Event::ActivityFailed { op, failure }
+        | Event::StateFailed { op, failure }
+        | Event::QuestionRefused { op, failure, .. }
         | Event::ChildFailed { op, failure } => Delivery::Outcome(*op, Err(failure.clone())),
         Event::TimerFired { op } => Delivery::Outcome(*op, Ok(Json::null())),
         Event::QuestionAnswered { op, answer } => {
@@ -152,6 +160,7 @@ impl Machine {
             Some((at, Event::Started { input, seed, run, carry })) => {
                 self.input = Some(input);
                 self.seed = seed;
+                self.identity = super::mix(seed, u64::from(run), 4);
                 self.run = run;
                 self.now = at;
                 let carry = carry.unwrap_or_default();
@@ -189,6 +198,7 @@ impl Machine {
                 rec.identity = identity;
             }
             match &event {
+                Event::UndoRecorded { .. } => rec.undo = true,
                 Event::StepStarted { .. } => rec.started += 1,
                 Event::StepRetrying { retry_at, failure, .. } => {
                     rec.failed += 1;
@@ -208,7 +218,7 @@ impl Machine {
             }
             rec.done |= delivery(&event).is_some();
         }
-        // A blind write is ready when it is asked for, so its record delivers nothing.
+        // A blind write is ready when it is asked for; its delivery finds nobody and is passed over.
         if let Some(delivery) = delivery(&event) {
             self.deliveries.push_back((at, delivery));
         }

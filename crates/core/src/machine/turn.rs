@@ -1,7 +1,11 @@
 //! What a commit must hold, and what follows from its success or refusal.
 
-use super::{Effect, Machine, op::Phase, recorded::delivery};
-use crate::{Call, Event, Json, Note, OpId, Record, Status, View};
+use super::{
+    Effect, Machine,
+    op::Phase,
+    recorded::{Delivery, delivery},
+};
+use crate::{Call, Event, Note, OpId, Progress, Record, Status, View};
 
 /// How soon what is pending must be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +70,13 @@ impl Machine {
         self.firm = self.appended;
     }
 
-    pub(super) fn append_note(&mut self, op: Option<OpId>, note: Note) {
+    pub(super) fn append_note(&mut self, op: Option<OpId>, mut note: Note) {
+        if let Note::Progress(progress) = &mut note {
+            // JSON knows no such numbers: written as null they could not be read back.
+            let Progress { done, total, .. } = progress;
+            *done = if done.is_finite() { *done } else { 0.0 };
+            *total = total.filter(|total| total.is_finite());
+        }
         match &note {
             Note::Status(text) => self.view.message = Some(text.clone()),
             Note::Progress(progress) => self.view.progress = Some(progress.clone()),
@@ -97,12 +107,11 @@ impl Machine {
 
     /// Takes what the next commit must hold.
     pub fn take_turn(&mut self) -> Turn {
-        let restart = matches!(
-            self.pending.first(),
-            Some(Record { event: Event::Started { .. }, .. }) if self.appended == self.pending.len() as u64
-        );
         let first = self.appended - self.pending.len() as u64;
         let deferred = std::mem::take(&mut self.deferred);
+        if !deferred.is_empty() {
+            self.deliveries.push_back((self.now, Delivery::Undecided { first }));
+        }
         self.appended += deferred.len() as u64;
         self.firm = self.appended.max(self.firm);
         Turn {
@@ -110,31 +119,63 @@ impl Machine {
             events: std::mem::take(&mut self.pending),
             effects: std::mem::take(&mut self.effects),
             deferred,
-            restart,
+            restart: self.restart && first == 0,
         }
     }
 
     /// The turn is durable.
     pub fn committed(&mut self, turn: &Turn) {
-        self.durable = turn.first + turn.records().count() as u64;
-        for Deferred { record, .. } in &turn.deferred {
-            if let Some(delivery) = delivery(&record.event) {
-                self.deliveries.push_back((record.at, delivery));
-            }
+        if self.is_of_old_run(turn) {
+            return;
         }
+        self.durable = turn.first + turn.records().count() as u64;
+        self.decide(turn);
+    }
+
+    /// Replaces the mark of a turn's deferred ends by what is left of them.
+    fn decide(&mut self, turn: &Turn) {
+        let mark =
+            |d: &Delivery| matches!(d, Delivery::Undecided { first } if *first == turn.first);
+        let Some(place) = self.deliveries.iter().position(|(_, d)| mark(d)) else { return };
+        let behind = self.deliveries.split_off(place);
+        for Deferred { record, .. } in &turn.deferred {
+            self.deliveries.extend(delivery(&record.event).map(|d| (record.at, d)));
+        }
+        self.deliveries.extend(behind.into_iter().skip(1));
+    }
+
+    /// The task began anew while the turn was under way: its numbers mean nothing any more.
+    fn is_of_old_run(&self, turn: &Turn) -> bool {
+        self.restart && !turn.restart
     }
 
     /// The store refused the deferred end of `op`: takes it out of the turn, to be committed again
-    /// without it. Must come before any other event was appended behind the turn.
+    /// without it. No other turn may be taken between this one and its commit.
     ///
     /// Returns whether the operation's future must be woken to compute its end anew.
     pub fn refused(&mut self, turn: &mut Turn, op: OpId) -> bool {
         let before = turn.deferred.len();
         turn.deferred.retain(|deferred| deferred.op != op);
         let removed = (before - turn.deferred.len()) as u64;
+        if removed == 0 || self.is_of_old_run(turn) {
+            return false;
+        }
+        // What was appended behind the turn moves up.
+        let end = turn.first + turn.records().count() as u64;
         self.appended -= removed;
-        self.firm = self.firm.min(self.appended);
-        let Some(held) = self.ops.get(&op) else { return false };
+        self.firm -= removed;
+        for held in self.ops.values_mut() {
+            if let Phase::Gated { gate, .. } = &mut held.phase
+                && *gate > end
+            {
+                *gate -= removed;
+            }
+        }
+        if turn.deferred.is_empty() {
+            self.decide(turn);
+        }
+        let held = self.ops.get(&op).filter(|held| matches!(held.phase, Phase::Deferred));
+        let Some(held) = held else { return false };
         let again = !matches!(held.call, Call::Ask(_));
         let phase = if again {
             Phase::Gated { gate: 0, attempt: 1 }
@@ -155,20 +196,6 @@ impl Machine {
             .find(|e| matches!(e, Event::Completed { .. } | Event::Failed { .. }))
     }
 
-    pub(super) fn begin_anew(&mut self, input: Json) {
-        let carry = self.carry();
-        self.run += 1;
-        self.pending.clear();
-        self.appended = 0;
-        self.durable = 0;
-        self.append(Event::Started {
-            input,
-            seed: super::mix(self.seed, u64::from(self.run), 3),
-            run: self.run,
-            carry: Some(carry),
-        });
-    }
-
     /// What the world should see now.
     #[must_use]
     pub fn view(&self) -> (Status, View) {
@@ -179,8 +206,10 @@ impl Machine {
         for op in self.ops.values() {
             open = true;
             match &op.phase {
-                Phase::Waiting { .. } | Phase::Deferred => asked |= matches!(op.call, Call::Ask(_)),
-                Phase::Backoff { .. } => {}
+                Phase::Waiting { .. } => asked |= matches!(op.call, Call::Ask(_)),
+                Phase::Deferred if matches!(op.call, Call::Ask(_)) => asked = true,
+                // Held by the code, which does not wait for them now.
+                Phase::New | Phase::Done(_) | Phase::Backoff { .. } => {}
                 Phase::Gated { .. } if matches!(op.call, Call::StateWait { .. }) => {}
                 _ => active = true,
             }
@@ -212,7 +241,9 @@ impl Machine {
             && self.urgency() == Urgency::Idle
             && !self.ops.is_empty()
             && self.ops.values().all(|op| {
-                matches!(op.phase, Phase::Waiting { .. } | Phase::Backoff { .. } | Phase::New)
+                let waits = matches!(op.phase, Phase::Waiting { .. } | Phase::Backoff { .. });
+                // A result that the code holds and did not look at is delivered again on replay.
+                waits || matches!(op.phase, Phase::New | Phase::Done(_))
             })
     }
 }

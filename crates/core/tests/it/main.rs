@@ -1,0 +1,18 @@
+//! The replay machine against random programs in a simulated world, and one behaviour at a time.
+
+mod anew;
+mod code;
+mod durable;
+mod fuzz;
+mod golden;
+mod limits;
+mod matching;
+mod program;
+mod race;
+mod replay;
+mod rig;
+mod signals;
+mod steps;
+mod versions;
+mod view;
+mod world;

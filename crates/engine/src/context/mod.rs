@@ -1,0 +1,225 @@
+//! What a task's code can do: the [`Context`].
+
+mod activity;
+mod ask;
+mod child;
+mod combine;
+mod op;
+mod signal;
+mod state;
+mod step;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+pub use activity::ActivityCall;
+pub(crate) use ask::check;
+pub use ask::{Question, Reply};
+pub use child::Child;
+pub use combine::{Either, Join, JoinAll, Race, RaceAll, join, join_all, race, race_all};
+pub(crate) use op::Wakers;
+use serde::Serialize;
+pub use signal::{Signal, Sleep};
+pub use state::State;
+use steadfast_core::{
+    FailureKind, Machine, Note, Principal, Progress, Scope, TaskId, Timestamp,
+};
+use steadfast_store::TaskKey;
+pub use step::{Attempt, Step, StepFn};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Error, Result, engine::Core, registry::payload};
+
+/// A task's view of the world, and all the durable operations it can ask for.
+///
+/// Cheap to clone. Operations are numbered in the order in which they are awaited (or handed to
+/// [`join`], [`race`] and the like), and that order must be the same each time the code runs: what
+/// depends on chance, time or the outside belongs in a [`step`](Context::step), or comes from
+/// [`now`](Context::now), [`uuid`](Context::uuid) and [`random`](Context::random).
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the running code and the engine that polls it have in common.
+pub(crate) struct Shared {
+    /// A std mutex: it is never held across an await, and both sides are on one thread at a time.
+    pub(crate) machine: Mutex<Machine>,
+    pub(crate) wakers: Wakers,
+    pub(crate) core: Arc<Core>,
+    pub(crate) key: TaskKey,
+    pub(crate) id: TaskId,
+    pub(crate) tool: String,
+    pub(crate) owner: Option<Principal>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        // A panic while it was held was in code of ours that has no lasting half-done state; the
+        // task is failed anyway.
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.core.world.now()
+    }
+
+    /// The store's name for a scope.
+    pub(crate) fn scope(&self, scope: Scope) -> String {
+        match scope {
+            Scope::Task => format!("task/{}", self.id),
+            Scope::Owner => match &self.owner {
+                Some(owner) => format!("owner/{owner}"),
+                None => "owner".into(),
+            },
+            Scope::Global => "global".into(),
+        }
+    }
+}
+
+impl Context {
+    /// This task's id.
+    #[must_use]
+    pub fn task_id(&self) -> &TaskId {
+        &self.shared.id
+    }
+
+    /// The name of the tool that this task runs.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.shared.tool
+    }
+
+    /// Whose task this is.
+    #[must_use]
+    pub fn owner(&self) -> Option<&Principal> {
+        self.shared.owner.as_ref()
+    }
+
+    /// Fires when the task is cancelled. For work that a step started elsewhere; the step's own
+    /// future is dropped at its next await.
+    #[must_use]
+    pub fn cancelled(&self) -> CancellationToken {
+        self.shared.cancel.clone()
+    }
+
+    pub(crate) fn max_payload(&self) -> usize {
+        self.shared.core.settings.max_payload
+    }
+
+    pub(crate) fn payload<T: Serialize + ?Sized>(
+        &self,
+        what: &str,
+        value: &T,
+    ) -> Result<steadfast_core::Json> {
+        payload(what, value, self.max_payload())
+    }
+
+    /// The time, the same in every replay: that of the last result the code got.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.machine().now()
+    }
+
+    /// A random number, the same in every replay.
+    #[must_use]
+    pub fn random(&self) -> u64 {
+        self.shared.machine().draw()
+    }
+
+    /// A random (version 4) UUID, the same in every replay.
+    #[must_use]
+    pub fn uuid(&self) -> String {
+        let mut machine = self.shared.machine();
+        let bits = u128::from(machine.draw()) << 64 | u128::from(machine.draw());
+        let hex = format!("{bits:032x}");
+        // The version digit and the two variant bits, as RFC 9562 has them.
+        let variant = ["8", "9", "a", "b"][(bits >> 62 & 3) as usize];
+        format!("{}-{}-4{}-{variant}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+    }
+
+    /// Says what the task is doing. Shown as its status message.
+    pub fn status(&self, text: impl Into<String>) {
+        self.note(Note::Status(text.into()));
+    }
+
+    /// Says how far the task is. A number that is not finite counts as 0.
+    pub fn progress(&self, done: f64, total: Option<f64>, text: Option<&str>) {
+        let done = if done.is_finite() { done } else { 0.0 };
+        let total = total.filter(|total| total.is_finite());
+        self.note(Note::Progress(Progress { done, total, text: text.map(Into::into) }));
+    }
+
+    /// Writes a line to the task's log.
+    pub fn log(&self, level: &str, text: impl Into<String>) {
+        self.note(Note::Log { level: level.into(), text: text.into() });
+    }
+
+    fn note(&self, note: Note) {
+        let mut machine = self.shared.machine();
+        let now = self.shared.now();
+        machine.clock(now);
+        machine.note(note);
+    }
+
+    /// Which version of the code this task follows at the change named `change`: `newest` for a
+    /// task that comes here for the first time, 0 for one that went past this point before the
+    /// marker was there. The first answer holds for the task's whole life.
+    ///
+    /// ```
+    /// # use steadfast_engine::{Context, Result};
+    /// # async fn old(_: &Context) -> Result<()> { Ok(()) }
+    /// # async fn new(_: &Context) -> Result<()> { Ok(()) }
+    /// # async fn tool(ctx: Context, _: ()) -> Result<()> {
+    /// if ctx.version("two-phase charge", 1) >= 1 { new(&ctx).await } else { old(&ctx).await }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn version(&self, change: &str, newest: u32) -> u32 {
+        self.shared.machine().version(change, newest)
+    }
+
+    /// Ends this run and begins anew with another input and an empty history. Unread events, the
+    /// task's state and the undo functions recorded so far are kept.
+    ///
+    /// Return what it returns: `return ctx.continue_as_new(&next);`
+    pub fn continue_as_new<I: Serialize + ?Sized, O>(&self, input: &I) -> Result<O> {
+        let input = self.payload("the next input", input)?;
+        self.shared.machine().continue_as_new(input);
+        Err(Error::of(FailureKind::Usage, "the task continues as new"))
+    }
+
+    /// Sleeps, if need be for weeks: a sleeping task takes no memory.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        let until = self.now().plus(duration);
+        self.sleep_until(until)
+    }
+
+    /// Sleeps until a point in time.
+    pub fn sleep_until(&self, until: Timestamp) -> Sleep {
+        Sleep::new(self, until)
+    }
+
+    /// Durable key-value state of this task, of its owner, or shared by all.
+    #[must_use]
+    pub fn state(&self, scope: Scope) -> State {
+        State::new(self.clone(), scope)
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("task", &self.shared.id).finish_non_exhaustive()
+    }
+}
+
+/// Turns a recorded outcome into what the author gets.
+fn outcome<T: serde::de::DeserializeOwned>(outcome: steadfast_core::Outcome) -> Result<T> {
+    match outcome {
+        Ok(json) => crate::registry::read(&json),
+        Err(failure) => Err(Error::recorded(failure)),
+    }
+}

@@ -1,0 +1,195 @@
+//! The loops that take up tasks: from the ready pile, when their time comes, and from the dead.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use steadfast_core::{Failure, FailureKind, Timestamp, View};
+use steadfast_store::{ClaimTasks, Held, Poison, TaskKey};
+
+use crate::{
+    blob,
+    engine::Core,
+    runner::{self, Nudge},
+};
+
+/// How many tasks are claimed in one commit.
+const CLAIM: usize = 256;
+
+pub(crate) fn spawn(core: &Arc<Core>) {
+    core.loops.spawn(take_up(core.clone()));
+    core.loops.spawn(follow(core.clone()));
+    core.loops.spawn(adopt(core.clone()));
+    core.loops.spawn(sweep(core.clone()));
+}
+
+/// Takes tasks from the ready pile whenever there may be some and there is a place for them.
+async fn take_up(core: Arc<Core>) {
+    let tools: Vec<_> = core.registry.tools.values().map(|t| (t.name.clone(), t.oldest, t.version)).collect();
+    loop {
+        if let Err(error) = claim_all(&core, &tools).await {
+            tracing::warn!(%error, "can't take up tasks; trying again");
+            pause(&core, Duration::from_millis(200)).await;
+        }
+        let due = next_due(&core).await;
+        tokio::select! {
+            () = core.draining.cancelled() => return,
+            () = core.dispatch.notified() => {}
+            () = sleep_until(&core, due) => {}
+        }
+    }
+}
+
+async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_store::Result<()> {
+    loop {
+        let places = core.take_places(CLAIM);
+        // From here on new tasks queue up, until a claim has found less than there was room for.
+        core.backlog.store(true, Ordering::Release);
+        if places == 0 || core.draining.is_cancelled() {
+            core.give_places(places);
+            return Ok(());
+        }
+        let claim = ClaimTasks { tools: tools.to_vec(), limit: places, now: core.world.now() };
+        let claimed = core.store.claim(claim).await;
+        let count = claimed.as_ref().map_or(0, Vec::len);
+        if count < places {
+            core.backlog.store(false, Ordering::Release);
+        }
+        core.give_places(places - count);
+        for task in claimed? {
+            runner::spawn_claimed(core, task);
+        }
+        if count < places {
+            return Ok(());
+        }
+    }
+}
+
+async fn next_due(core: &Core) -> Option<Timestamp> {
+    match core.store.next_wake().await {
+        Ok(due) => due,
+        Err(error) => {
+            tracing::warn!(%error, "can't read the next wake-up time; looking again in a second");
+            Some(core.world.now().plus(Duration::from_secs(1)))
+        }
+    }
+}
+
+/// Sleeps until then, or for ever.
+pub(crate) async fn sleep_until(core: &Core, due: Option<Timestamp>) {
+    match due {
+        // A day at most: clocks are set, and timers have a horizon.
+        Some(due) => {
+            let left = core.world.now().until(due).min(Duration::from_secs(86_400));
+            tokio::time::sleep(left.max(Duration::from_millis(1))).await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn pause(core: &Core, duration: Duration) {
+    tokio::select! {
+        () = core.draining.cancelled() => {}
+        () = tokio::time::sleep(duration) => {}
+    }
+}
+
+/// Follows what other processes do to the store.
+async fn follow(core: Arc<Core>) {
+    let changed = core.store.changed();
+    loop {
+        tokio::select! {
+            () = core.stopped.cancelled() => return,
+            () = changed.notified() => {}
+        }
+        // Taken before the look, so that a task that comes after it is not taken for lost.
+        let known: HashMap<TaskKey, Arc<Nudge>> = core.running().clone();
+        if !known.is_empty() {
+            match core.store.held().await {
+                Ok(held) => tell(&known, &held),
+                Err(error) => tracing::warn!(%error, "can't look at the tasks in hand"),
+            }
+        }
+        core.watchers.all_changed();
+        core.dispatch.notify_one();
+        core.work.notify_one();
+    }
+}
+
+fn tell(known: &HashMap<TaskKey, Arc<Nudge>>, held: &[Held]) {
+    let held: HashMap<TaskKey, &Held> = held.iter().map(|held| (held.lease.key, held)).collect();
+    for (key, nudge) in known {
+        match held.get(key) {
+            Some(task) if task.lease.epoch == nudge.epoch => {
+                if task.mail.is_some_and(|last| last > nudge.mail()) {
+                    nudge.set(Nudge::MAIL);
+                }
+                if task.status.is_halted() {
+                    nudge.set(Nudge::HALT);
+                }
+            }
+            _ => nudge.set(Nudge::LOST),
+        }
+    }
+}
+
+/// Puts what dead processes held back on the pile.
+async fn adopt(core: Arc<Core>) {
+    loop {
+        match core.store.dead().await {
+            Ok(dead) => {
+                for desk in dead {
+                    let now = core.world.now();
+                    let deaths = core.settings.poison_deaths;
+                    let message = format!(
+                        "set aside: {deaths} processes died while they held this task, and it made \
+                         no progress in between; find out why, then resume it"
+                    );
+                    let view = View {
+                        failure: Some(Failure::new(FailureKind::Limit, message)),
+                        ..View::default()
+                    };
+                    let poison = Poison { deaths, at: now, view: blob::write(&view) };
+                    match core.store.adopt(desk, poison).await {
+                        Ok(adopted) => tracing::info!(?desk, ?adopted, "took over from a dead process"),
+                        Err(error) => tracing::warn!(%error, "can't take over from a dead process"),
+                    }
+                    core.dispatch.notify_one();
+                    core.work.notify_one();
+                    core.watchers.all_changed();
+                }
+            }
+            Err(error) => tracing::warn!(%error, "can't look for dead processes"),
+        }
+        tokio::select! {
+            () = core.draining.cancelled() => return,
+            () = tokio::time::sleep(core.settings.look_for_dead_every) => {}
+        }
+    }
+}
+
+/// Removes what has expired.
+async fn sweep(core: Arc<Core>) {
+    loop {
+        match core.store.sweep(core.world.now(), 500).await {
+            Ok(swept) => {
+                for id in &swept.overdue {
+                    let tasks = crate::Tasks::new(core.clone(), None);
+                    if let Err(error) = tasks.cancel_expired(id).await {
+                        tracing::warn!(task = %id, %error, "can't cancel a task past its age");
+                    }
+                }
+                if swept.more {
+                    continue;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "can't remove expired tasks; trying again"),
+        }
+        tokio::select! {
+            () = core.draining.cancelled() => return,
+            () = tokio::time::sleep(core.settings.sweep_every) => {}
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The engine: what all tasks of a process share, and its life from start to shutdown.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use steadfast_core::Principal;
+use steadfast_store::{Store, TaskKey, Touched};
+use tokio::sync::Notify;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    ActivityContext, Result, Settings, System, Tasks, Tool, World, dispatch,
+    registry::{Function, Registry},
+    runner::Nudge,
+    watch::Watchers,
+    worker,
+};
+
+/// What everything in the engine holds on to.
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) world: Arc<dyn World>,
+    pub(crate) settings: Settings,
+    pub(crate) registry: Registry,
+    pub(crate) watchers: Arc<Watchers>,
+    /// Tasks in memory. A std mutex: held for a look-up only.
+    running: Mutex<HashMap<TaskKey, Arc<Nudge>>>,
+    places: AtomicUsize,
+    /// Tasks queue for a place, so a new one must not overtake them.
+    pub(crate) backlog: AtomicBool,
+    pub(crate) dispatch: Notify,
+    pub(crate) work: Notify,
+    /// Activities in hand, by number.
+    pub(crate) activities: Mutex<HashMap<i64, CancellationToken>>,
+    /// No new turns.
+    pub(crate) draining: CancellationToken,
+    /// Everything stops.
+    pub(crate) stopped: CancellationToken,
+    /// Turns and activities.
+    pub(crate) tasks: TaskTracker,
+    /// The loops that feed them.
+    pub(crate) loops: TaskTracker,
+}
+
+impl Core {
+    pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<TaskKey, Arc<Nudge>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn in_hand(&self) -> MutexGuard<'_, HashMap<i64, CancellationToken>> {
+        self.activities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up to `wanted` places for running tasks.
+    pub(crate) fn take_places(&self, wanted: usize) -> usize {
+        let most = self.settings.max_running;
+        let mut taken = 0;
+        let _ = self.places.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+            taken = wanted.min(most.saturating_sub(used));
+            Some(used + taken)
+        });
+        taken
+    }
+
+    pub(crate) fn give_places(&self, places: usize) {
+        if places > 0 {
+            self.places.fetch_sub(places, Ordering::AcqRel);
+            if self.backlog.load(Ordering::Acquire) {
+                self.dispatch.notify_one();
+            }
+        }
+    }
+
+    /// Lets those who hold the tasks know that something happened to them.
+    pub(crate) fn touched(&self, touched: &[Touched], why: u8) {
+        let mut elsewhere = false;
+        for task in touched {
+            let nudge = self.running().get(&task.key).cloned();
+            match nudge {
+                Some(nudge) if task.here => nudge.set(why),
+                _ => elsewhere = true,
+            }
+            self.watchers.changed(task.key);
+        }
+        if elsewhere {
+            self.dispatch.notify_one();
+        }
+    }
+}
+
+/// Runs durable tasks on a store.
+///
+/// Cheap to clone; all clones are the same engine. It stops when [`shutdown`](Engine::shutdown) is
+/// called or when the last clone is dropped, which is as safe as a crash and loses as little.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) core: Arc<Core>,
+    _guard: Arc<StopOnDrop>,
+}
+
+struct StopOnDrop(Arc<Core>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.draining.cancel();
+        self.0.stopped.cancel();
+    }
+}
+
+/// An engine to be: tools, activities and settings.
+#[must_use = "an engine does nothing until it is started"]
+pub struct Builder {
+    store: Arc<dyn Store>,
+    world: Arc<dyn World>,
+    settings: Settings,
+    registry: Registry,
+}
+
+impl Builder {
+    /// Registers a tool.
+    pub fn tool(mut self, tool: Tool) -> Builder {
+        self.registry.tools.insert(tool.name.clone(), tool);
+        self
+    }
+
+    /// Registers a function that tasks can call as an activity or name as an undo.
+    pub fn activity<I, O, F, Fut>(mut self, name: impl Into<String>, function: F) -> Builder
+    where
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize,
+        F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+    {
+        self.registry.functions.insert(name.into(), Function::new(function));
+        self
+    }
+
+    /// Other settings than the defaults.
+    pub fn settings(mut self, settings: Settings) -> Builder {
+        self.settings = settings;
+        self
+    }
+
+    /// Another clock and other dice, for simulations.
+    pub fn world(mut self, world: impl World) -> Builder {
+        self.world = Arc::new(world);
+        self
+    }
+
+    /// Starts the engine in the current tokio runtime. Tasks that were left by a process that ended
+    /// or died are taken up at once.
+    pub fn start(self) -> Engine {
+        let core = Arc::new(Core {
+            store: self.store,
+            world: self.world,
+            settings: self.settings,
+            registry: self.registry,
+            watchers: Arc::default(),
+            running: Mutex::default(),
+            places: AtomicUsize::new(0),
+            backlog: AtomicBool::new(false),
+            dispatch: Notify::new(),
+            work: Notify::new(),
+            activities: Mutex::default(),
+            draining: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            loops: TaskTracker::new(),
+        });
+        dispatch::spawn(&core);
+        worker::spawn(&core);
+        Engine { _guard: Arc::new(StopOnDrop(core.clone())), core }
+    }
+}
+
+impl Engine {
+    /// Begins to build an engine on a store.
+    pub fn builder(store: Arc<dyn Store>) -> Builder {
+        Builder {
+            store,
+            world: Arc::new(System),
+            settings: Settings::default(),
+            registry: Registry::default(),
+        }
+    }
+
+    /// The tasks of one principal: to anybody else they do not exist.
+    #[must_use]
+    pub fn tasks(&self, principal: Principal) -> Tasks {
+        Tasks::new(self.core.clone(), Some(principal))
+    }
+
+    /// An operator's view: bound to no principal, it sees and steers everything.
+    #[must_use]
+    pub fn operator(&self) -> Tasks {
+        Tasks::new(self.core.clone(), None)
+    }
+
+    /// Ends in good order: no new turns, steps and activities in flight have `deadline` to finish,
+    /// and what is left is handed back so that another process (or the next start) goes on with it.
+    /// Returns whether everything in flight had finished.
+    pub async fn shutdown(&self, deadline: Duration) -> bool {
+        let core = &self.core;
+        core.draining.cancel();
+        core.tasks.close();
+        core.loops.close();
+        let drained = tokio::time::timeout(deadline, core.tasks.wait()).await.is_ok();
+        core.stopped.cancel();
+        core.tasks.wait().await;
+        core.loops.wait().await;
+        if let Err(error) = core.store.close().await {
+            tracing::warn!(%error, "tasks could not be handed back; they will be taken over");
+        }
+        drained
+    }
+}

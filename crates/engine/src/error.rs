@@ -1,0 +1,134 @@
+//! What an author's code returns when it fails, and what it gets when an operation does.
+
+use std::fmt;
+
+use serde::Serialize;
+use steadfast_core::{Failure, FailureKind, Json};
+
+/// The result of a task, a step, or a durable operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error that can be recorded and that comes back the same after a crash.
+///
+/// Any `std::error::Error` turns into one with `?`. Its text is kept, with those of its sources.
+/// Give it a [code](Error::code) to let retry rules go by it.
+///
+/// ```
+/// use steadfast_engine::Error;
+/// let busy = Error::new("the printer is busy").code("busy");
+/// let hopeless = Error::new("there is no such printer").permanent();
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Error(pub(crate) Box<Failure>);
+
+impl Error {
+    /// An error with a message.
+    pub fn new(message: impl fmt::Display) -> Error {
+        Error::of(FailureKind::Error, message)
+    }
+
+    pub(crate) fn of(kind: FailureKind, message: impl fmt::Display) -> Error {
+        Error(Box::new(Failure::new(kind, message.to_string())))
+    }
+
+    /// Names it, for [`Retry::only`](crate::Retry::only) and its like.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Error {
+        self.0.code = Some(code.into());
+        self
+    }
+
+    /// Adds structured detail for the caller.
+    #[must_use]
+    pub fn data(mut self, data: &impl Serialize) -> Error {
+        self.0.data = Json::of(data).ok();
+        self
+    }
+
+    /// Says that no retry can help.
+    #[must_use]
+    pub fn permanent(mut self) -> Error {
+        self.0.permanent = true;
+        self
+    }
+
+    /// What kind of thing went wrong.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        self.0.kind
+    }
+
+    /// Whether this is an at-most-once step that was started in an earlier life of the process and
+    /// whose end was never recorded: it may have taken effect, and will not be run again.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.0.kind == FailureKind::Unfinished
+    }
+
+    /// Whether it ran out of time.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.0.kind == FailureKind::TimedOut
+    }
+
+    /// The author's name for it.
+    #[must_use]
+    pub fn code_name(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
+    /// Whether a retry can help.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        self.0.permanent
+    }
+
+    /// What is recorded of it.
+    #[must_use]
+    pub fn failure(&self) -> &Failure {
+        &self.0
+    }
+
+    pub(crate) fn recorded(failure: Failure) -> Error {
+        Error(Box::new(failure))
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        *self.0
+    }
+}
+
+/// `Error` itself is deliberately no `std::error::Error`, so that this can exist and `?` works on
+/// everything.
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
+    fn from(error: E) -> Error {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            // Many errors already quote their cause.
+            if !text.contains(&cause_text) {
+                text.push_str(": ");
+                text.push_str(&cause_text);
+            }
+            source = cause.source();
+        }
+        Error::new(text)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} error: {}", self.0.kind, self.0.message)?;
+        if let Some(code) = &self.0.code {
+            write!(f, " (code {code})")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,442 @@
+//! Running one task: its future, its machine, and the commits between them.
+
+mod cleanup;
+mod effects;
+mod nudge;
+mod park;
+mod root;
+mod turn;
+
+use std::{sync::Arc, time::Duration};
+
+pub(crate) use nudge::Nudge;
+use root::Root;
+use steadfast_core::{Halt, Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode};
+use steadfast_store::{Claimed, InboxRow, Lease, TaskRow, Turned};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Context,
+    blob::{self, About},
+    context::{Shared, Wakers},
+    engine::Core,
+    registry::BoxFuture,
+};
+
+/// A task in memory.
+pub(crate) struct Runner {
+    core: Arc<Core>,
+    shared: Arc<Shared>,
+    root: Root,
+    lease: Lease,
+    about: About,
+    nudge: Arc<Nudge>,
+    /// Messages that came with the claim, to be applied once the history is used up.
+    mail: Vec<InboxRow>,
+    /// The last message that was applied, and the last that a durable turn consumed.
+    applied: i64,
+    consumed: i64,
+    /// What the store shows of the task.
+    shown: (Status, View),
+    /// Deaths were counted: the first turn of ours clears them.
+    died: bool,
+    commit: Option<BoxFuture<Flight>>,
+    /// The commit under way may be refused in part: nothing may go on until it is back.
+    hold: bool,
+    /// Hold back: suspended, or the process is going down.
+    frozen: Option<Frozen>,
+    /// The code has returned; what is left is its last commit.
+    returned: bool,
+    /// When notes that wait for company must go out.
+    notes_due: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frozen {
+    Suspended,
+    GoingDown,
+}
+
+/// A commit that came back.
+struct Flight {
+    turn: Turn,
+    consumed: i64,
+    shown: (Status, View),
+    ended: Option<Status>,
+    result: Result<Turned, steadfast_store::Error>,
+}
+
+/// What is left to do with a task after its runner.
+enum Then {
+    /// Nothing: it is parked, over, or somebody else's.
+    Nothing,
+    /// It failed and has something to undo.
+    CleanUp,
+    /// Its code begins anew with this history.
+    Again(Vec<Record>),
+    /// We don't know what the store holds: look.
+    Reload,
+}
+
+/// Runs a task that was started just now, with the history it was started with.
+pub(crate) fn spawn_new(core: &Arc<Core>, row: TaskRow, lease: Lease, history: Vec<Record>) {
+    spawn(core, row, lease, history, Vec::new());
+}
+
+/// Runs a task that was claimed from the ready pile.
+pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed) {
+    let lease = claimed.lease();
+    let Claimed { row, history, inbox } = claimed;
+    let records: Result<Vec<Record>, _> =
+        history.iter().enumerate().map(|(seq, line)| decode(seq as u64, line)).collect();
+    if row.status.is_terminal() {
+        let core = core.clone();
+        core.tasks.clone().spawn(async move {
+            cleanup::clean_up(&core, lease).await;
+            core.give_places(1);
+        });
+        return;
+    }
+    match records {
+        Ok(records) => spawn(core, row, lease, records, inbox),
+        Err(error) => {
+            let core = core.clone();
+            core.tasks.clone().spawn(async move {
+                park::set_aside(&core, &row, lease, error.to_string()).await;
+                core.give_places(1);
+            });
+        }
+    }
+}
+
+fn spawn(core: &Arc<Core>, row: TaskRow, lease: Lease, history: Vec<Record>, mail: Vec<InboxRow>) {
+    let nudge = Arc::new(Nudge::new(lease.epoch));
+    core.running().insert(lease.key, nudge.clone());
+    let core = core.clone();
+    core.tasks.clone().spawn(async move {
+        let stopped = core.stopped.clone();
+        let life = live(&core, row, lease, history, mail, &nudge);
+        tokio::select! {
+            biased;
+            () = life => {}
+            // The rest is handed back by closing the store, or taken over from the dead.
+            () = stopped.cancelled() => {}
+        }
+        let mut running = core.running();
+        if running.get(&lease.key).is_some_and(|held| Arc::ptr_eq(held, &nudge)) {
+            running.remove(&lease.key);
+        }
+        drop(running);
+        core.give_places(1);
+    });
+}
+
+/// All the runs of a task until it leaves memory.
+async fn live(
+    core: &Arc<Core>,
+    row: TaskRow,
+    lease: Lease,
+    history: Vec<Record>,
+    mail: Vec<InboxRow>,
+    nudge: &Arc<Nudge>,
+) {
+    let (mut row, mut history, mut mail) = (row, history, mail);
+    loop {
+        let Some(mut runner) = Runner::new(core, &row, lease, history, mail, nudge.clone()) else {
+            return park::unserved(core, lease).await;
+        };
+        let then = runner.drive().await;
+        runner.leave();
+        match then {
+            Then::Nothing => return,
+            Then::CleanUp => return cleanup::clean_up(core, lease).await,
+            Then::Again(anew) => {
+                row.view = blob::write(&runner.shown.1);
+                (history, mail) = (anew, Vec::new());
+            }
+            Then::Reload => match park::reload(core, lease).await {
+                Some(loaded) => (row, history, mail) = loaded,
+                None => return,
+            },
+        }
+    }
+}
+
+impl Runner {
+    fn new(
+        core: &Arc<Core>,
+        row: &TaskRow,
+        lease: Lease,
+        history: Vec<Record>,
+        mail: Vec<InboxRow>,
+        nudge: Arc<Nudge>,
+    ) -> Option<Runner> {
+        let tool = core.registry.tools.get(&row.tool)?;
+        let view = blob::read_view(&row.view);
+        let machine = Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);
+        let input = machine.input().cloned();
+        let shared = Arc::new(Shared {
+            machine: machine.into(),
+            wakers: Wakers::default(),
+            core: core.clone(),
+            key: row.key,
+            id: row.id.clone(),
+            tool: row.tool.clone(),
+            owner: row.owner.clone(),
+            cancel: CancellationToken::new(),
+        });
+        let context = Context { shared: shared.clone() };
+        let input = input.unwrap_or_else(steadfast_core::Json::null);
+        let run = tool.run.clone();
+        let root = Root::new(Box::pin(async move { run(context, input).await }));
+        Some(Runner {
+            core: core.clone(),
+            shared,
+            root,
+            lease,
+            about: blob::read(&row.about).unwrap_or_default(),
+            nudge,
+            mail,
+            applied: 0,
+            consumed: 0,
+            shown: (row.status, view),
+            died: row.deaths > 0,
+            commit: None,
+            hold: false,
+            frozen: None,
+            returned: false,
+            notes_due: None,
+        })
+    }
+
+    /// The future is dropped; that means nothing for the operations it still holds.
+    fn leave(&mut self) {
+        self.shared.machine().close();
+        self.root.drop_future();
+    }
+
+    async fn drive(&mut self) -> Then {
+        self.poll(PollKind::Delivery);
+        loop {
+            if !self.hold {
+                self.advance();
+            }
+            if self.shared.machine().halted().is_some()
+                && let Some(then) = self.stop().await
+            {
+                return then;
+            }
+            self.begin_commit();
+            if let Some(then) = self.wait().await {
+                return then;
+            }
+        }
+    }
+
+    /// Delivers what there is to deliver, one poll for each.
+    fn advance(&mut self) {
+        while !self.returned {
+            let mut machine = self.shared.machine();
+            let delivered = machine.deliver();
+            if let Some(op) = delivered {
+                drop(machine);
+                if let Some(op) = op {
+                    self.shared.wakers.wake(op);
+                }
+                self.poll(PollKind::Delivery);
+                continue;
+            }
+            if !machine.go_live() {
+                return;
+            }
+            drop(machine);
+            for row in std::mem::take(&mut self.mail) {
+                self.apply(&row);
+            }
+            self.poll(PollKind::Wake);
+        }
+    }
+
+    fn apply(&mut self, row: &InboxRow) {
+        if row.seq <= self.applied {
+            return;
+        }
+        self.applied = row.seq;
+        self.nudge.set_mail(row.seq);
+        match blob::read_message(row) {
+            Ok(message) => self.shared.machine().apply(message, self.core.world.now()),
+            Err(error) => {
+                tracing::error!(task = %self.shared.id, %error, "a message can't be read; left out");
+            }
+        }
+    }
+
+    fn poll(&mut self, kind: PollKind) {
+        if self.returned {
+            return;
+        }
+        let now = self.core.world.now();
+        self.shared.machine().begin_poll(kind, now);
+        match self.root.poll() {
+            Ok(None) => self.shared.machine().check_idle(),
+            Ok(Some(outcome)) => {
+                self.returned = true;
+                self.shared.machine().finish(outcome, self.core.world.now());
+            }
+            Err(failure) => {
+                tracing::error!(
+                    task = %self.shared.id, tool = self.shared.tool,
+                    detail = failure.detail, "the tool panicked"
+                );
+                self.returned = true;
+                self.shared.machine().fail(failure, self.core.world.now());
+            }
+        }
+    }
+
+    /// Lets steps start whose leave has come.
+    fn start_steps(&mut self) {
+        let runnable = self.shared.machine().runnable();
+        for op in &runnable {
+            self.shared.wakers.wake(*op);
+        }
+        if !runnable.is_empty() {
+            self.poll(PollKind::Wake);
+        }
+    }
+
+    /// Waits for the next thing to happen, and deals with it.
+    async fn wait(&mut self) -> Option<Then> {
+        let flying = self.commit.is_some();
+        if self.returned && !flying && self.shared.machine().urgency() == Urgency::Idle {
+            // Can't be: the end is always committed. Rather look than hang.
+            return Some(Then::Reload);
+        }
+        let park = self.parks_at();
+        let (due, parking) = {
+            let mut machine = self.shared.machine();
+            let due = if self.hold { None } else { machine.next_deadline() };
+            let due = [due, self.notes_due].into_iter().flatten().min();
+            match park {
+                Some(park) if due.is_none_or(|due| park < due) => (Some(park), true),
+                _ => (due, false),
+            }
+        };
+        let nudge = self.nudge.clone();
+        let root = self.root.waker();
+        let core = self.core.clone();
+        tokio::select! {
+            biased;
+            flight = fly(&mut self.commit) => {
+                self.commit = None;
+                self.landed(flight).await
+            }
+            why = nudge.wait() => self.nudged(why).await,
+            () = core.draining.cancelled(), if self.frozen.is_none() => {
+                self.freeze(Frozen::GoingDown);
+                None
+            }
+            () = root.woken(), if !self.returned && !self.hold => {
+                self.poll(PollKind::Wake);
+                None
+            }
+            () = sleep_until(&core, due), if due.is_some() => {
+                if parking {
+                    return self.park().await;
+                }
+                let now = core.world.now();
+                if !self.hold && !self.returned {
+                    self.shared.machine().tick(now);
+                    self.start_steps();
+                }
+                if self.notes_due.is_some_and(|due| due <= now) {
+                    self.notes_due = None;
+                    self.send_turn();
+                }
+                None
+            }
+        }
+    }
+
+    async fn nudged(&mut self, mut why: u8) -> Option<Then> {
+        if why & Nudge::LOOK != 0 {
+            why |= self.look().await;
+        }
+        if why & Nudge::LOST != 0 {
+            // Cancelled, or taken over: whatever is in flight must stop now.
+            self.shared.cancel.cancel();
+            return Some(Then::Nothing);
+        }
+        if why & Nudge::HALT != 0 && self.frozen.is_none() {
+            self.freeze(Frozen::Suspended);
+        }
+        if why & Nudge::MAIL != 0 && !self.returned {
+            match self.core.store.inbox(self.lease.key, self.applied).await {
+                Ok(rows) => {
+                    for row in &rows {
+                        if self.shared.machine().is_live() {
+                            self.apply(row);
+                        } else {
+                            self.mail.push(row.clone());
+                        }
+                    }
+                    if !self.hold {
+                        self.start_steps();
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(task = %self.shared.id, %error, "can't read the inbox; again soon");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    self.nudge.set(Nudge::MAIL);
+                }
+            }
+        }
+        None
+    }
+
+    /// What happened to the task.
+    async fn look(&mut self) -> u8 {
+        match self.core.store.row(self.lease.key).await {
+            Ok(Some(row)) if row.epoch == self.lease.epoch => {
+                Nudge::MAIL | if row.status.is_halted() { Nudge::HALT } else { 0 }
+            }
+            Ok(_) => Nudge::LOST,
+            // It learns of it when it next commits.
+            Err(_) => Nudge::MAIL,
+        }
+    }
+
+    fn freeze(&mut self, why: Frozen) {
+        self.frozen = Some(why);
+        self.shared.machine().freeze();
+    }
+
+    /// The machine said stop. A broken limit fails the task; anything else sets it aside.
+    async fn stop(&mut self) -> Option<Then> {
+        if let Some(commit) = self.commit.take() {
+            let flight = commit.await;
+            if let Some(then) = self.landed(flight).await {
+                return Some(then);
+            }
+        }
+        let halt = self.shared.machine().halted().cloned()?;
+        if let Halt::Limit(failure) = halt {
+            self.returned = true;
+            self.shared.machine().fail(failure, self.core.world.now());
+            return None;
+        }
+        tracing::error!(task = %self.shared.id, failure = %halt.failure(), "the task is stuck");
+        Some(self.stick(halt.failure()).await)
+    }
+}
+
+async fn fly(commit: &mut Option<BoxFuture<Flight>>) -> Flight {
+    match commit {
+        Some(commit) => commit.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(core: &Core, due: Option<Timestamp>) {
+    crate::dispatch::sleep_until(core, due).await;
+}

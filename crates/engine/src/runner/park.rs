@@ -1,0 +1,136 @@
+//! How a task leaves memory other than by ending.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_core::{Event, Failure, FailureKind, Record, Status, View, decode, encode};
+use steadfast_store::{After, InboxRow, Lease, Order, TaskRow, Turn};
+
+use super::{Frozen, Runner, Then, turn::insist};
+use crate::{blob, engine::Core};
+
+/// A turn that appends nothing.
+fn empty(lease: Lease, core: &Core, after: After) -> Turn {
+    Turn {
+        lease,
+        at: core.world.now(),
+        first: 0,
+        events: Vec::new(),
+        restart: false,
+        consumed: None,
+        view: None,
+        progress: false,
+        effects: Vec::new(),
+        after,
+    }
+}
+
+impl Runner {
+    /// Leaves memory: the task is a row until something comes for it.
+    pub(super) async fn park(&mut self) -> Option<Then> {
+        let shown = self.shared.machine().view();
+        let wake = self.shared.machine().next_deadline();
+        let after = match self.frozen {
+            Some(Frozen::GoingDown) => After::Yield,
+            Some(Frozen::Suspended) => After::Park { wake: None },
+            None => After::Park { wake },
+        };
+        let turn = Turn {
+            consumed: (self.applied > self.consumed).then_some(self.applied),
+            view: (shown != self.shown).then(|| (shown.0, blob::write(&shown.1))),
+            ..empty(self.lease, &self.core, after)
+        };
+        let parked = insist(&self.core.store, || turn.clone()).await;
+        if parked.is_some() {
+            // Ready at once if mail had come, or due before anything the dispatcher knows of.
+            self.core.dispatch.notify_one();
+            self.core.watchers.changed(self.lease.key);
+        }
+        Some(Then::Nothing)
+    }
+
+    /// Sets the task aside with the reason, until somebody resumes it.
+    pub(super) async fn stick(&mut self, failure: Failure) -> Then {
+        let now = self.core.world.now();
+        let event = encode(&Record { at: now, event: Event::Stuck { failure: failure.clone() } });
+        let view = View { failure: Some(failure), ..self.shown.1.clone() };
+        let first = self.shared.machine().durable();
+        // What was pending is not committed: it came from code that went astray.
+        let turn = Turn {
+            first,
+            events: vec![event],
+            view: Some((Status::Stuck, blob::write(&view))),
+            ..empty(self.lease, &self.core, After::Park { wake: None })
+        };
+        self.shared.cancel.cancel();
+        insist(&self.core.store, || turn.clone()).await;
+        self.core.watchers.changed(self.lease.key);
+        Then::Nothing
+    }
+}
+
+/// Sets aside a task whose history can't even be read.
+pub(super) async fn set_aside(core: &Arc<Core>, row: &TaskRow, lease: Lease, reason: String) {
+    tracing::error!(task = %row.id, reason, "the task is stuck");
+    let failure = Failure::new(FailureKind::Payload, reason);
+    let view = View { failure: Some(failure), ..blob::read_view(&row.view) };
+    let turn = Turn {
+        view: Some((Status::Stuck, blob::write(&view))),
+        ..empty(lease, core, After::Park { wake: None })
+    };
+    insist(&core.store, || turn.clone()).await;
+    core.watchers.changed(row.key);
+}
+
+/// Hands back a task whose tool is not here after all.
+pub(super) async fn unserved(core: &Arc<Core>, lease: Lease) {
+    let turn = empty(lease, core, After::Yield);
+    insist(&core.store, || turn.clone()).await;
+}
+
+/// Reads a task anew that we still hold; `None` if we don't, or it has ended.
+pub(super) async fn reload(
+    core: &Arc<Core>,
+    lease: Lease,
+) -> Option<(TaskRow, Vec<Record>, Vec<InboxRow>)> {
+    loop {
+        match read(core, lease).await {
+            Ok(loaded) => return loaded,
+            Err(error) => {
+                tracing::warn!(%error, "can't read a task; trying again");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}
+
+async fn read(
+    core: &Arc<Core>,
+    lease: Lease,
+) -> steadfast_store::Result<Option<(TaskRow, Vec<Record>, Vec<InboxRow>)>> {
+    let Some(row) = core.store.row(lease.key).await? else { return Ok(None) };
+    let ours = row.desk == Some(core.store.desk()) && row.epoch == lease.epoch;
+    if !ours || row.status.is_terminal() {
+        return Ok(None);
+    }
+    let history = history(core, lease).await?;
+    let inbox = core.store.inbox(lease.key, 0).await?;
+    Ok(Some((row, history, inbox)))
+}
+
+/// A task's whole history.
+pub(super) async fn history(core: &Arc<Core>, lease: Lease) -> steadfast_store::Result<Vec<Record>> {
+    let mut records = Vec::new();
+    let mut after = None;
+    loop {
+        let page = core.store.history(lease.key, Order::OldestFirst, after, 1_000).await?;
+        for (seq, line) in &page.events {
+            let record = decode(*seq, line)
+                .map_err(|error| steadfast_store::Error::Corrupt(error.to_string()))?;
+            records.push(record);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(records);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! From the machine's turn to the store's commit, and what follows from it.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_core::{
+    Compensation, Effect, Event, Failure, FailureKind, Outcome, Status, Timestamp, Turn, Urgency, View,
+    encode,
+};
+use steadfast_store::{After, Error, Lease, Refusal, Store, Turned};
+
+use super::{Flight, Frozen, Runner, Then, effects};
+use crate::{
+    blob::{self, End},
+    runner::Nudge,
+};
+
+/// How a task ends, as its last turn says it.
+struct Ending {
+    status: Status,
+    end: End,
+    tell: Outcome,
+}
+
+fn ending(turn: &Turn) -> Option<Ending> {
+    turn.events.iter().find_map(|record| match &record.event {
+        Event::Completed { output } => Some(Ending {
+            status: Status::Completed,
+            end: End::Completed(output.clone()),
+            tell: Ok(output.clone()),
+        }),
+        Event::Failed { failure } => Some(Ending {
+            status: Status::Failed,
+            end: End::Failed(failure.clone()),
+            tell: Err(child_failure(failure)),
+        }),
+        _ => None,
+    })
+}
+
+/// A child's failure as its parent sees it: the same words, another kind.
+fn child_failure(failure: &Failure) -> Failure {
+    Failure {
+        kind: FailureKind::Child,
+        code: failure.code.clone(),
+        data: failure.data.clone(),
+        ..Failure::new(FailureKind::Child, failure.message.clone())
+    }
+}
+
+impl Runner {
+    /// Commits what is pending, if it is time.
+    pub(super) fn begin_commit(&mut self) {
+        if self.commit.is_some() {
+            return;
+        }
+        let urgency = self.shared.machine().urgency();
+        match urgency {
+            Urgency::Idle => {}
+            Urgency::Now => self.send_turn(),
+            Urgency::Soon if self.frozen.is_some() => self.send_turn(),
+            Urgency::Soon => {
+                let now = self.core.world.now();
+                self.notes_due.get_or_insert(now.plus(self.core.settings.note_delay));
+            }
+        }
+    }
+
+    pub(super) fn send_turn(&mut self) {
+        if self.commit.is_some() {
+            return;
+        }
+        let turn = self.shared.machine().take_turn();
+        if !turn.is_empty() {
+            self.notes_due = None;
+            self.launch(turn);
+        }
+    }
+
+    fn launch(&mut self, turn: Turn) {
+        self.hold = !turn.deferred.is_empty();
+        let now = self.core.world.now();
+        let ending = ending(&turn);
+        let (status, mut view) = self.shared.machine().view();
+        let status = ending.as_ref().map_or(status, |ending| ending.status);
+        let undos = self.shared.machine().undos().len();
+        let undoes = status == Status::Failed && undos > 0;
+        if undoes {
+            let total = u32::try_from(undos).unwrap_or(u32::MAX);
+            view.compensation = Some(Compensation::Running { done: 0, total });
+        }
+        let shown = (status, view);
+        let write = Write {
+            lease: self.lease,
+            at: now,
+            turn: &turn,
+            consumed: (self.applied > self.consumed).then_some(self.applied),
+            view: (shown != self.shown).then_some(&shown),
+            progress: self.died,
+            ending: ending.as_ref(),
+            expires: self.about.retention.expiry(now),
+            undoes,
+        };
+        let first = write.build(&self.shared);
+        let store = self.core.store.clone();
+        let flight = Flight {
+            consumed: self.applied,
+            ended: ending.as_ref().map(|ending| ending.status),
+            shown: shown.clone(),
+            turn,
+            result: Ok(Turned::default()),
+        };
+        // An ordinary commit: one try. What to do about a store that is not available is decided
+        // when it is back.
+        self.commit = Some(Box::pin(async move {
+            let result = store.turn(first).await;
+            Flight { result, ..flight }
+        }));
+    }
+
+    /// A commit is back.
+    pub(super) async fn landed(&mut self, flight: Flight) -> Option<Then> {
+        self.hold = false;
+        let Flight { mut turn, consumed, shown, ended, result } = flight;
+        match result {
+            Ok(turned) => {
+                self.consumed = consumed;
+                self.died = false;
+                let visible = shown != self.shown || ended.is_some();
+                self.shown = shown;
+                self.shared.machine().committed(&turn);
+                self.follow_up(&turn, &turned);
+                if visible || turn.events.iter().any(|r| matches!(r.event, Event::Noted { .. })) {
+                    self.core.watchers.changed(self.lease.key);
+                }
+                if let Some(status) = ended {
+                    let undoes = status == Status::Failed && !self.shared.machine().undos().is_empty();
+                    return Some(if undoes { Then::CleanUp } else { Then::Nothing });
+                }
+                if turn.restart {
+                    return Some(Then::Again(turn.events));
+                }
+                self.start_steps();
+                None
+            }
+            Err(Error::Refused(Refusal::Guard(op))) => {
+                let wake = self.shared.machine().refused(&mut turn, op);
+                self.nudge.set(Nudge::MAIL);
+                if !turn.is_empty() {
+                    self.launch(turn);
+                }
+                if wake {
+                    self.start_steps();
+                }
+                None
+            }
+            Err(Error::Refused(refusal)) => {
+                tracing::debug!(task = %self.shared.id, %refusal, "the task is no longer ours");
+                self.shared.cancel.cancel();
+                Some(Then::Nothing)
+            }
+            Err(Error::Unavailable(reason)) => {
+                tracing::warn!(task = %self.shared.id, reason, "a commit was not taken; trying again");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                self.launch(turn);
+                None
+            }
+            Err(error) => {
+                tracing::error!(task = %self.shared.id, %error, "a commit's outcome is not known");
+                self.shared.cancel.cancel();
+                Some(Then::Reload)
+            }
+        }
+    }
+
+    fn follow_up(&self, turn: &Turn, turned: &Turned) {
+        let cancels = |effect: &Effect| matches!(effect, Effect::CancelChild { .. });
+        let why = if turn.effects.iter().any(cancels) { Nudge::LOOK } else { Nudge::MAIL };
+        self.core.touched(&turned.touched, why);
+        if turned.activities {
+            self.core.work.notify_one();
+        }
+        crate::worker::cancel(&self.core, &turned.cancelled);
+    }
+
+    /// When the task leaves memory if nothing happens.
+    pub(super) fn parks_at(&self) -> Option<Timestamp> {
+        if self.commit.is_some() || self.returned {
+            return None;
+        }
+        let machine = self.shared.machine();
+        let now = self.core.world.now();
+        match self.frozen {
+            Some(Frozen::Suspended | Frozen::GoingDown) => {
+                let idle = machine.steps_running() == 0 && machine.urgency() == Urgency::Idle;
+                idle.then_some(now)
+            }
+            None => machine.can_park().then(|| now.plus(self.core.settings.park_after)),
+        }
+    }
+}
+
+struct Write<'a> {
+    lease: Lease,
+    at: Timestamp,
+    turn: &'a Turn,
+    consumed: Option<i64>,
+    view: Option<&'a (Status, View)>,
+    progress: bool,
+    ending: Option<&'a Ending>,
+    expires: Option<Timestamp>,
+    undoes: bool,
+}
+
+impl Write<'_> {
+    fn build(self, shared: &Arc<crate::context::Shared>) -> steadfast_store::Turn {
+        let all = self.turn.effects.iter().chain(self.turn.deferred.iter().map(|d| &d.effect));
+        steadfast_store::Turn {
+            lease: self.lease,
+            at: self.at,
+            first: self.turn.first,
+            events: self.turn.records().map(encode).collect(),
+            restart: self.turn.restart,
+            consumed: self.consumed,
+            view: self.view.map(|(status, view)| (*status, blob::write(view))),
+            progress: self.progress,
+            effects: all.map(|effect| effects::convert(shared, effect, self.at)).collect(),
+            after: match self.ending {
+                None => After::Keep,
+                Some(ending) => After::End {
+                    status: ending.status,
+                    expires: self.expires,
+                    end: blob::write(&ending.end),
+                    tell: blob::tell_parent(ending.tell.clone()),
+                    keep: self.undoes,
+                },
+            },
+        }
+    }
+}
+
+/// Commits a turn, for as long as it takes the store to be available. `None` means that the task is
+/// no longer ours, or that nobody can say.
+pub(super) async fn insist(
+    store: &Arc<dyn Store>,
+    make: impl Fn() -> steadfast_store::Turn,
+) -> Option<Turned> {
+    loop {
+        match store.turn(make()).await {
+            Ok(turned) => return Some(turned),
+            Err(Error::Unavailable(reason)) => {
+                tracing::warn!(reason, "a commit was not taken; trying again");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a commit was refused");
+                return None;
+            }
+        }
+    }
+}

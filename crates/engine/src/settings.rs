@@ -1,0 +1,57 @@
+//! What can be set, with its defaults and limits.
+
+use std::time::Duration;
+
+use steadfast_core::{Limits, Ttl};
+
+/// Settings of an engine. Every limit is enforced with an error that names it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bounds on one task: events in its history (50,000), open questions (64), steps in flight
+    /// (64).
+    pub task: Limits,
+    /// The largest input, result, event, answer or value, in bytes of JSON (1 MiB).
+    pub max_payload: usize,
+    /// Tasks in memory at once (1,000); others queue, and owners take turns.
+    pub max_running: usize,
+    /// Activities that this process runs at once (64).
+    pub max_activities: usize,
+    /// How long a task with nothing but waits stays in memory (0.25 s).
+    pub park_after: Duration,
+    /// How long notes wait for company before they are committed by themselves (20 ms).
+    pub note_delay: Duration,
+    /// How long a task is kept after it ends (seven days).
+    pub retention: Ttl,
+    /// No tool and no caller can have a task kept longer than this (ten years).
+    pub max_retention: Ttl,
+    /// How often expired tasks are removed (a minute).
+    pub sweep_every: Duration,
+    /// How often dead processes are looked for (0.5 s).
+    pub look_for_dead_every: Duration,
+    /// Process deaths without progress after which a task is set aside (5).
+    pub poison_deaths: u32,
+    /// How long a cancelled activity may go on before it is dropped (5 s).
+    pub cancel_grace: Duration,
+    /// Events kept for a task that is not there yet are removed after this (seven days).
+    pub early_signals: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            task: Limits::default(),
+            max_payload: 1 << 20,
+            max_running: 1_000,
+            max_activities: 64,
+            park_after: Duration::from_millis(250),
+            note_delay: Duration::from_millis(20),
+            retention: Ttl::days(7),
+            max_retention: Ttl::days(3650),
+            sweep_every: Duration::from_secs(60),
+            look_for_dead_every: Duration::from_millis(500),
+            poison_deaths: 5,
+            cancel_grace: Duration::from_secs(5),
+            early_signals: Duration::from_secs(7 * 24 * 3600),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Answering questions.
+
+use steadfast_core::{Action, Answer, Ask, Message, TaskId};
+use steadfast_store::{Error, Refusal};
+
+use super::{CallError, Result, Tasks};
+use crate::{blob, context, runner::Nudge};
+
+impl Tasks {
+    /// Answers an open question. An accepted answer must fit the question's schema; one that does
+    /// not is refused with the reason, and the question stays open. The first valid answer counts.
+    pub async fn answer(&self, id: &TaskId, key: &str, answer: Answer) -> Result<()> {
+        let row = self.row(id).await?;
+        Self::check_status(&row, id)?;
+        let not_asked = || CallError::NotAsked { id: id.clone(), key: key.to_owned() };
+        let questions = self.core.store.questions(row.key).await.map_err(CallError::Store)?;
+        let question = questions.into_iter().find(|q| q.key == key).ok_or_else(not_asked)?;
+        let ask: Ask = blob::read(&question.body).map_err(CallError::Store)?;
+        if ask.deadline.is_some_and(|deadline| deadline <= self.core.world.now()) {
+            return Err(not_asked());
+        }
+        if answer.action == Action::Accept {
+            let null = steadfast_core::Json::null();
+            let content = answer.content.as_ref().unwrap_or(&null);
+            let limit = self.core.settings.max_payload;
+            if content.text().len() > limit {
+                return Err(CallError::TooLarge { what: "the answer", limit });
+            }
+            context::check(&ask.schema, content).map_err(|error| CallError::BadAnswer {
+                key: key.to_owned(),
+                reason: error.to_string(),
+            })?;
+        }
+        let body = blob::write(&Message::Answer { key: key.to_owned(), answer });
+        let answered = self.core.store.answer(self.caller(), id.clone(), key.to_owned(), body).await;
+        let touched = answered.map_err(|error| match error {
+            Error::Refused(Refusal::NotOpen) => not_asked(),
+            error => CallError::on(id, error),
+        })?;
+        self.core.touched(&[touched], Nudge::MAIL);
+        Ok(())
+    }
+}

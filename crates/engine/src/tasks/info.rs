@@ -1,0 +1,156 @@
+//! What is to be seen of a task.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use steadfast_core::{
+    Ask, Compensation, Event, Failure, Json, Principal, Progress, Status, TaskId, Timestamp,
+};
+use steadfast_store::TaskRow;
+
+use super::{CallError, Result};
+use crate::{
+    blob::{self, About, End},
+    engine::Core,
+};
+
+/// What is to be seen of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskInfo {
+    /// Its id.
+    pub id: TaskId,
+    /// The tool it runs.
+    pub tool: String,
+    /// The version of the tool it was started with.
+    pub version: u32,
+    /// Whose it is.
+    pub owner: Option<Principal>,
+    /// Where it stands.
+    pub status: Status,
+    /// This process has its tool, in a version that can run it.
+    pub served: bool,
+    /// When it was accepted.
+    pub created: Timestamp,
+    /// When something visible last changed.
+    pub updated: Timestamp,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// When it will be removed, if that is known.
+    pub expires: Option<Timestamp>,
+    /// When a waiting task goes on by itself.
+    pub wakes: Option<Timestamp>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// The task that started it.
+    pub parent: Option<TaskId>,
+    /// The task that it is a rerun of.
+    pub rerun_of: Option<TaskId>,
+    /// The trace context it was started with.
+    pub trace: Option<String>,
+    /// What the task last said of itself.
+    pub message: Option<String>,
+    /// How far it is.
+    pub progress: Option<Progress>,
+    /// Why it failed, retries, or is stuck.
+    pub failure: Option<Failure>,
+    /// When the next attempt is due.
+    pub retry_at: Option<Timestamp>,
+    /// Why it was cancelled or suspended.
+    pub reason: Option<String>,
+    /// How its undoing stands.
+    pub compensation: Option<Compensation>,
+    /// Its result.
+    pub output: Option<Json>,
+    /// Its open questions, in the order they were asked. Empty in listings.
+    pub questions: Vec<OpenQuestion>,
+}
+
+/// A question that waits for its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenQuestion {
+    /// The key to answer it by.
+    pub key: String,
+    /// What the user reads.
+    pub message: String,
+    /// JSON Schema of the answer.
+    pub schema: Json,
+    /// What else the front may show.
+    pub data: Option<Json>,
+    /// Until when it waits.
+    pub deadline: Option<Timestamp>,
+}
+
+/// A line of a task's history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryEntry {
+    /// Its number, from 0 at the oldest.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}
+
+impl From<Ask> for OpenQuestion {
+    fn from(ask: Ask) -> OpenQuestion {
+        OpenQuestion {
+            key: ask.key,
+            message: ask.message,
+            schema: ask.schema,
+            data: ask.data,
+            deadline: ask.deadline,
+        }
+    }
+}
+
+/// What the row says, without questions.
+pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
+    let view = blob::read_view(&row.view);
+    let about: About = blob::read(&row.about).unwrap_or_default();
+    let tool = core.registry.tools.get(&row.tool);
+    let mut info = TaskInfo {
+        served: tool.is_some_and(|t| (t.oldest..=t.version).contains(&row.version)),
+        id: row.id,
+        tool: row.tool,
+        version: row.version,
+        owner: row.owner,
+        status: row.status,
+        created: row.created,
+        updated: row.updated,
+        ended: row.ended,
+        expires: row.expires,
+        wakes: row.wake,
+        tags: row.tags,
+        parent: about.parent,
+        rerun_of: about.rerun_of,
+        trace: about.trace,
+        message: view.message,
+        progress: view.progress,
+        failure: view.failure,
+        retry_at: view.retry_at,
+        reason: view.reason,
+        compensation: view.compensation,
+        output: None,
+        questions: Vec::new(),
+    };
+    match row.end.as_deref().map(blob::read::<End>) {
+        Some(Ok(End::Completed(output))) => info.output = Some(output),
+        Some(Ok(End::Failed(failure))) => info.failure = Some(failure),
+        Some(Ok(End::Cancelled(reason))) => info.reason = reason,
+        Some(Err(_)) | None => {}
+    }
+    info
+}
+
+/// The same, with its open questions.
+pub(super) async fn complete(core: &Arc<Core>, row: TaskRow) -> Result<TaskInfo> {
+    let asks = row.status == Status::InputRequired || row.status.is_halted();
+    let key = row.key;
+    let mut info = from_row(core, row);
+    if asks {
+        for question in core.store.questions(key).await.map_err(CallError::Store)? {
+            let ask: Ask = blob::read(&question.body).map_err(CallError::Store)?;
+            info.questions.push(ask.into());
+        }
+    }
+    Ok(info)
+}

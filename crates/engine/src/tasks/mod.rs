@@ -1,0 +1,160 @@
+//! Starting, watching and steering tasks: the one typed handle.
+
+mod activity;
+mod answer;
+mod cancel;
+mod error;
+mod info;
+mod list;
+mod rerun;
+mod start;
+mod wait;
+
+use std::sync::Arc;
+
+pub(crate) use cancel::cancel_write;
+pub use error::CallError;
+pub use info::{HistoryEntry, OpenQuestion, TaskInfo};
+pub use list::{HistoryList, ListTasks, TaskList};
+pub use rerun::RerunFrom;
+pub(crate) use start::new_child;
+pub use start::{Start, StartedTask};
+use steadfast_core::{Message, Principal, Status, TaskId};
+use steadfast_store::{Caller, Counts, Resume, SendTo, Suspend};
+
+use crate::{Result as AuthorResult, blob, engine::Core, runner::Nudge};
+
+type Result<T> = std::result::Result<T, CallError>;
+
+/// The tasks that one principal, or an operator, can see and steer.
+///
+/// Every call says clearly what is wrong: [`CallError::Unknown`] (also for another principal's
+/// task), [`CallError::Expired`], [`CallError::Terminal`].
+#[derive(Clone)]
+pub struct Tasks {
+    core: Arc<Core>,
+    principal: Option<Principal>,
+}
+
+impl Tasks {
+    pub(crate) fn new(core: Arc<Core>, principal: Option<Principal>) -> Tasks {
+        Tasks { core, principal }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller { principal: self.principal.clone(), now: self.core.world.now() }
+    }
+
+    /// What is to be seen of a task now, its result or error and its open questions included.
+    pub async fn get(&self, id: &TaskId) -> Result<TaskInfo> {
+        let row = self.row(id).await?;
+        info::complete(&self.core, row).await
+    }
+
+    async fn row(&self, id: &TaskId) -> Result<steadfast_store::TaskRow> {
+        let row = self.core.store.get(self.caller(), id.clone()).await;
+        row.map_err(|error| CallError::on(id, error))
+    }
+
+    /// How many tasks there are of each status.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.core.store.counts(self.caller()).await.map_err(CallError::Store)
+    }
+
+    /// Sends an event to a task. It is kept until the task waits for it.
+    pub async fn signal(&self, id: &TaskId, event: Event) -> Result<()> {
+        let keep_until = event
+            .before_start
+            .then(|| self.core.world.now().plus(self.core.settings.early_signals));
+        let payload = event.payload.map_err(CallError::Payload)?;
+        let most = self.core.settings.max_payload;
+        if payload.text().len() > most {
+            return Err(CallError::TooLarge { what: "the event's payload", limit: most });
+        }
+        let body = blob::write(&Message::Signal { name: event.name, id: event.id, payload });
+        let send = SendTo { id: id.clone(), body, keep_until };
+        let touched = self.core.store.send(self.caller(), send).await;
+        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        self.core.touched(touched.as_slice(), Nudge::MAIL);
+        Ok(())
+    }
+
+    /// Halts a task until it is resumed. A step in flight may end; nothing new starts.
+    pub async fn suspend(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
+        let row = self.row(id).await?;
+        let view = steadfast_core::View { reason, ..blob::read_view(&row.view) };
+        let suspend = Suspend { at: self.core.world.now(), view: blob::write(&view) };
+        let touched = self.core.store.suspend(self.caller(), id.clone(), suspend).await;
+        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        self.core.touched(&[touched], Nudge::LOOK);
+        Ok(())
+    }
+
+    /// Lets a suspended or stuck task go on.
+    pub async fn resume(&self, id: &TaskId) -> Result<()> {
+        let row = self.row(id).await?;
+        let view = steadfast_core::View {
+            reason: None,
+            failure: None,
+            retry_at: None,
+            ..blob::read_view(&row.view)
+        };
+        let resume = Resume { at: self.core.world.now(), view: blob::write(&view) };
+        let touched = self.core.store.resume(self.caller(), id.clone(), resume).await;
+        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        self.core.touched(&[touched], Nudge::LOOK);
+        self.core.dispatch.notify_one();
+        Ok(())
+    }
+
+    /// Removes a task that has ended, with all that belongs to it.
+    pub async fn purge(&self, id: &TaskId) -> Result<()> {
+        let purged = self.core.store.purge(self.caller(), id.clone()).await;
+        purged.map_err(|error| CallError::on(id, error))
+    }
+
+    fn check_status(row: &steadfast_store::TaskRow, id: &TaskId) -> Result<()> {
+        match row.status {
+            status @ (Status::Completed | Status::Failed | Status::Cancelled) => {
+                Err(CallError::Terminal { id: id.clone(), status })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An event to send to a task.
+#[derive(Clone, Debug)]
+pub struct Event {
+    name: String,
+    id: Option<String>,
+    payload: std::result::Result<steadfast_core::Json, String>,
+    before_start: bool,
+}
+
+impl Event {
+    /// An event with a name and a payload.
+    pub fn new<T: serde::Serialize + ?Sized>(name: impl Into<String>, payload: &T) -> Event {
+        let payload: AuthorResult<_> = steadfast_core::Json::of(payload).map_err(Into::into);
+        Event {
+            name: name.into(),
+            id: None,
+            payload: payload.map_err(|error| error.to_string()),
+            before_start: false,
+        }
+    }
+
+    /// Its id: of several with the same one the task gets the first.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Event {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// If there is no such task yet, keep the event for it.
+    #[must_use]
+    pub fn even_before_start(mut self) -> Event {
+        self.before_start = true;
+        self
+    }
+}

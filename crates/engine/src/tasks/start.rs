@@ -1,0 +1,291 @@
+//! Starting tasks.
+
+use std::{
+    collections::BTreeMap,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use serde::Serialize;
+use steadfast_core::{
+    Event, Json, OpId, Record, Status, TaskId, Timestamp, Ttl, View, encode,
+};
+use steadfast_store::{Lease, NewTask, Parent, Started, TaskKey, TaskRow};
+
+use super::{CallError, Result, Tasks};
+use crate::{
+    blob::{self, About},
+    context::Shared,
+    engine::Core,
+    runner,
+};
+
+/// A task that is about to be started.
+#[must_use = "a task is not started unless this is awaited"]
+pub struct Start {
+    tasks: Tasks,
+    tool: String,
+    input: std::result::Result<Json, String>,
+    id: Option<TaskId>,
+    idempotency_key: Option<String>,
+    tags: BTreeMap<String, String>,
+    ttl: Option<Ttl>,
+    delay: Option<Duration>,
+    trace: Option<String>,
+    unserved: bool,
+}
+
+/// A task that was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedTask {
+    /// Its id.
+    pub id: TaskId,
+    /// False if the idempotency key was used before: then this is the task of that time.
+    pub new: bool,
+}
+
+impl Tasks {
+    /// Starts a task. Once this returns, the id resolves until the task expires, come what may.
+    pub fn start<I: Serialize + ?Sized>(&self, tool: impl Into<String>, input: &I) -> Start {
+        Start {
+            tasks: self.clone(),
+            tool: tool.into(),
+            input: Json::of(input).map_err(|error| error.to_string()),
+            id: None,
+            idempotency_key: None,
+            tags: BTreeMap::new(),
+            ttl: None,
+            delay: None,
+            trace: None,
+            unserved: false,
+        }
+    }
+}
+
+impl Start {
+    /// Its id, instead of 128 random bits.
+    pub fn id(mut self, id: TaskId) -> Start {
+        self.id = Some(id);
+        self
+    }
+
+    /// If this principal has started this tool with this key before, that task is the answer.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Start {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// A tag to find it by.
+    pub fn tag(mut self, name: impl Into<String>, value: impl Into<String>) -> Start {
+        self.tags.insert(name.into(), value.into());
+        self
+    }
+
+    /// How long it is kept after it ends; raised to the tool's own retention if that is longer.
+    pub fn ttl(mut self, ttl: impl Into<Ttl>) -> Start {
+        self.ttl = Some(ttl.into());
+        self
+    }
+
+    /// Begins only after this long.
+    pub fn delay(mut self, delay: Duration) -> Start {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// A trace context to go with it.
+    pub fn trace(mut self, trace: impl Into<String>) -> Start {
+        self.trace = Some(trace.into());
+        self
+    }
+
+    /// Starts it although this process has no such tool: another one will run it.
+    pub fn even_if_unserved(mut self) -> Start {
+        self.unserved = true;
+        self
+    }
+
+    async fn run(self) -> Result<StartedTask> {
+        let core = self.tasks.core.clone();
+        if core.draining.is_cancelled() {
+            return Err(CallError::ShuttingDown);
+        }
+        let input = self.input.map_err(CallError::Payload)?;
+        let limit = core.settings.max_payload;
+        if input.text().len() > limit {
+            return Err(CallError::TooLarge { what: "the input", limit });
+        }
+        let served = core.registry.tools.contains_key(&self.tool);
+        if !served && !self.unserved {
+            return Err(CallError::NoSuchTool(self.tool));
+        }
+        let now = core.world.now();
+        let id = self.id.unwrap_or_else(|| TaskId::from_bits(core.world.random()));
+        let wake = self.delay.map(|delay| now.plus(delay));
+        let first = started(&core, input, now);
+        let about = About {
+            parent: None,
+            rerun_of: None,
+            trace: self.trace,
+            retention: retention(&core, &self.tool, self.ttl),
+        };
+        let mut task = NewTask {
+            tags: self.tags,
+            owner: self.tasks.principal.clone(),
+            dedup: self.idempotency_key,
+            wake,
+            ..new_task(&core, id, &self.tool, &about, now, vec![encode(&first)])
+        };
+        task.hold = wake.is_none() && served && hold(&core);
+        begin(&core, task, vec![first]).await
+    }
+}
+
+impl IntoFuture for Start {
+    type Output = Result<StartedTask>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// Takes a place in memory for a new task, unless others queue for one.
+fn hold(core: &Core) -> bool {
+    let free = !core.backlog.load(Ordering::Acquire) && core.take_places(1) == 1;
+    if !free {
+        core.backlog.store(true, Ordering::Release);
+    }
+    free
+}
+
+/// Writes the task, and runs it here if it was to be held.
+pub(super) async fn begin(core: &Arc<Core>, task: NewTask, history: Vec<Record>) -> Result<StartedTask> {
+    let hold = task.hold;
+    let id = task.id.clone();
+    let row = hold.then(|| row(&task));
+    let result = core.store.start(task).await;
+    match result {
+        Ok(Started::New { key, lease, mail }) => {
+            match (lease, row) {
+                (Some(lease), Some(row)) => launch(core, row, key, lease, history, mail),
+                _ => {
+                    core.give_places(usize::from(hold));
+                    core.dispatch.notify_one();
+                }
+            }
+            Ok(StartedTask { id, new: true })
+        }
+        Ok(Started::Existing { id, .. }) => {
+            core.give_places(usize::from(hold));
+            Ok(StartedTask { id, new: false })
+        }
+        Err(error) => {
+            core.give_places(usize::from(hold));
+            Err(CallError::on(&id, error))
+        }
+    }
+}
+
+fn launch(core: &Arc<Core>, row: TaskRow, key: TaskKey, lease: Lease, history: Vec<Record>, mail: bool) {
+    runner::spawn_new(core, TaskRow { key, epoch: lease.epoch, ..row }, lease, history);
+    if mail {
+        core.touched(&[steadfast_store::Touched { key, here: true }], runner::Nudge::MAIL);
+    }
+}
+
+/// The row as the store will hold it, so that it need not be read back.
+fn row(task: &NewTask) -> TaskRow {
+    TaskRow {
+        key: TaskKey(0),
+        id: task.id.clone(),
+        tool: task.tool.clone(),
+        version: task.version,
+        owner: task.owner.clone(),
+        status: task.status,
+        created: task.created,
+        updated: task.created,
+        ended: None,
+        expires: task.expires,
+        wake: None,
+        parent: None,
+        desk: None,
+        epoch: 0,
+        deaths: 0,
+        tags: BTreeMap::new(),
+        about: task.about.clone(),
+        view: task.view.clone(),
+        end: None,
+    }
+}
+
+fn started(core: &Core, input: Json, at: Timestamp) -> Record {
+    let seed = core.world.random() as u64;
+    Record { at, event: Event::Started { input, seed, run: 0, carry: None } }
+}
+
+/// How long a task is kept after its end: the caller's wish, at least the tool's own, within the cap.
+fn retention(core: &Core, tool: &str, wish: Option<Ttl>) -> Ttl {
+    let tool = core.registry.tools.get(tool).and_then(|tool| tool.retention);
+    let own = tool.unwrap_or(core.settings.retention);
+    let wanted = match (wish, tool) {
+        (Some(wish), Some(tool)) => wish.max(tool),
+        (Some(wish), None) => wish,
+        (None, _) => own,
+    };
+    wanted.min(core.settings.max_retention)
+}
+
+pub(super) fn new_task(
+    core: &Core,
+    id: TaskId,
+    tool: &str,
+    about: &About,
+    now: Timestamp,
+    events: Vec<Vec<u8>>,
+) -> NewTask {
+    let registered = core.registry.tools.get(tool);
+    NewTask {
+        id,
+        tool: tool.to_owned(),
+        version: registered.map_or(0, |tool| tool.version),
+        owner: None,
+        tags: BTreeMap::new(),
+        parent: None,
+        dedup: None,
+        status: Status::Queued,
+        created: now,
+        wake: None,
+        expires: registered.and_then(|tool| tool.max_age).and_then(|age| age.expiry(now)),
+        hold: false,
+        about: blob::write(about),
+        view: blob::write(&View::default()),
+        events,
+    }
+}
+
+/// A child of a running task.
+pub(crate) fn new_child(
+    parent: &Shared,
+    op: OpId,
+    id: TaskId,
+    tool: &str,
+    input: Json,
+    detached: bool,
+    now: Timestamp,
+) -> NewTask {
+    let core = &parent.core;
+    let about = About {
+        parent: Some(parent.id.clone()),
+        rerun_of: None,
+        trace: None,
+        retention: retention(core, tool, None),
+    };
+    NewTask {
+        owner: parent.owner.clone(),
+        parent: Some(Parent { key: parent.key, op, notify: !detached }),
+        ..new_task(core, id, tool, &about, now, vec![encode(&started(core, input, now))])
+    }
+}

@@ -1,0 +1,55 @@
+//! Waiting for a task.
+
+use std::pin::pin;
+
+use steadfast_core::{Status, TaskId};
+
+use super::{Result, TaskInfo, Tasks, info};
+
+impl Tasks {
+    /// Waits until the task has ended, however long that takes.
+    pub async fn wait(&self, id: &TaskId) -> Result<TaskInfo> {
+        self.wait_for(id, |info| info.status.is_terminal()).await
+    }
+
+    /// Waits until the task looks different from `seen`.
+    pub async fn wait_for_change(&self, id: &TaskId, seen: &TaskInfo) -> Result<TaskInfo> {
+        self.wait_for(id, |info| info != seen).await
+    }
+
+    /// Waits until the task has ended or asks something.
+    pub async fn wait_for_question(&self, id: &TaskId) -> Result<TaskInfo> {
+        self.wait_for(id, |info| {
+            info.status.is_terminal() || info.status == Status::InputRequired
+        })
+        .await
+    }
+
+    /// Waits until the task is as wanted.
+    pub async fn wait_for(
+        &self,
+        id: &TaskId,
+        wanted: impl Fn(&TaskInfo) -> bool,
+    ) -> Result<TaskInfo> {
+        let row = self.row(id).await?;
+        let watch = self.core.watchers.watch(row.key);
+        let mut row = Some(row);
+        loop {
+            // Listening begins before the look, so that no change falls in between.
+            let mut changed = pin!(watch.notify.notified());
+            let listening = changed.as_mut().enable();
+            let seen = match row.take() {
+                // The first look was before we watched.
+                Some(early) if early.status.is_terminal() => early,
+                _ => self.row(id).await?,
+            };
+            let info = info::complete(&self.core, seen).await?;
+            if wanted(&info) {
+                return Ok(info);
+            }
+            if !listening {
+                changed.await;
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Running activities: registered functions that tasks wait for, on whichever process is free.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use steadfast_core::{Failure, FailureKind, Json, Message, Outcome, TaskId};
+use steadfast_store::{ActivityEnd, ActivityLease, ActivityRow, ClaimActivities, Error, Retried};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    blob::{self, ActivityBody},
+    dispatch::sleep_until,
+    engine::Core,
+    panic,
+    registry::Function,
+    runner::Nudge,
+};
+
+/// What an activity can do besides its work.
+#[derive(Clone)]
+pub struct ActivityContext {
+    core: Arc<Core>,
+    task: TaskId,
+    attempt: u32,
+    key: String,
+    token: String,
+    lease: Option<ActivityLease>,
+    heartbeat: Option<Duration>,
+    cancelled: CancellationToken,
+    later: CancellationToken,
+}
+
+impl ActivityContext {
+    fn new(core: &Arc<Core>, row: &ActivityRow, body: &ActivityBody) -> ActivityContext {
+        ActivityContext {
+            core: core.clone(),
+            task: row.task_id.clone(),
+            attempt: row.attempt,
+            key: format!("{}:activity:{}", row.task_id, row.op.0),
+            token: row.token.clone(),
+            lease: Some(ActivityLease { key: row.key, epoch: row.epoch }),
+            heartbeat: body.heartbeat_ms.map(Duration::from_millis),
+            cancelled: CancellationToken::new(),
+            later: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn for_undo(core: &Arc<Core>, task: &TaskId, attempt: u32) -> ActivityContext {
+        ActivityContext {
+            core: core.clone(),
+            task: task.clone(),
+            attempt,
+            key: format!("{task}:undo"),
+            token: String::new(),
+            lease: None,
+            heartbeat: None,
+            cancelled: CancellationToken::new(),
+            later: CancellationToken::new(),
+        }
+    }
+
+    /// The task that waits for it.
+    #[must_use]
+    pub fn task_id(&self) -> &TaskId {
+        &self.task
+    }
+
+    /// Which attempt it is, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The same for every attempt: hand it to a service that takes idempotency keys.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The secret by which somebody outside can complete, fail or heartbeat this activity.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Fires when nobody waits for the result any more, or another worker has taken over.
+    #[must_use]
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// Says that it is alive. Needed if the task asked for heartbeats.
+    pub async fn heartbeat(&self) {
+        let Some(lease) = self.lease else { return };
+        let until = self.heartbeat.map(|every| self.core.world.now().plus(every));
+        if let Err(Error::Refused(_)) = self.core.store.beat_activity(lease, until, false).await {
+            self.cancelled.cancel();
+        }
+    }
+
+    /// Says that what this function returns does not count: somebody who has the
+    /// [token](ActivityContext::token) will complete or fail it.
+    pub fn complete_later(&self) {
+        self.later.cancel();
+    }
+
+    pub(crate) fn max_payload(&self) -> usize {
+        self.core.settings.max_payload
+    }
+}
+
+impl std::fmt::Debug for ActivityContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ActivityContext").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn spawn(core: &Arc<Core>) {
+    if !core.registry.functions.is_empty() {
+        core.loops.spawn(take_up(core.clone()));
+    }
+}
+
+/// Fires the tokens of activities that nobody waits for any more.
+pub(crate) fn cancel(core: &Core, keys: &[i64]) {
+    for key in keys {
+        if let Some(token) = core.in_hand().get(key) {
+            token.cancel();
+        }
+    }
+}
+
+async fn take_up(core: Arc<Core>) {
+    let names: Vec<String> = core.registry.functions.keys().cloned().collect();
+    loop {
+        if let Err(error) = forget_cancelled(&core).await {
+            tracing::warn!(%error, "can't look at the activities in hand");
+        }
+        let due = match claim_all(&core, &names).await.and(core.store.next_wake().await) {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(%error, "can't take up activities; trying again");
+                Some(core.world.now().plus(Duration::from_millis(200)))
+            }
+        };
+        tokio::select! {
+            () = core.draining.cancelled() => return,
+            () = core.work.notified() => {}
+            () = sleep_until(&core, due) => {}
+        }
+    }
+}
+
+/// Another process may have cancelled what we are at, or taken it over.
+async fn forget_cancelled(core: &Core) -> steadfast_store::Result<()> {
+    let known: Vec<i64> = core.in_hand().keys().copied().collect();
+    if known.is_empty() {
+        return Ok(());
+    }
+    let held = core.store.held_activities().await?;
+    let gone: Vec<i64> = known.into_iter().filter(|key| !held.contains(key)).collect();
+    cancel(core, &gone);
+    Ok(())
+}
+
+async fn claim_all(core: &Arc<Core>, names: &[String]) -> steadfast_store::Result<()> {
+    loop {
+        let room = core.settings.max_activities.saturating_sub(core.in_hand().len());
+        if room == 0 || core.draining.is_cancelled() {
+            return Ok(());
+        }
+        let now = core.world.now();
+        let claim = ClaimActivities { names: names.to_vec(), limit: room, now };
+        let rows = core.store.claim_activities(claim).await?;
+        let count = rows.len();
+        for row in rows {
+            start(core, row);
+        }
+        if count < room {
+            return Ok(());
+        }
+    }
+}
+
+fn start(core: &Arc<Core>, row: ActivityRow) {
+    let Ok(body) = blob::read::<ActivityBody>(&row.body) else {
+        tracing::error!(activity = row.name, "an activity can't be read; it is left alone");
+        return;
+    };
+    let context = ActivityContext::new(core, &row, &body);
+    core.in_hand().insert(row.key, context.cancelled.clone());
+    let core = core.clone();
+    core.tasks.clone().spawn(async move {
+        tokio::select! {
+            () = run(&core, &row, body, context) => {}
+            () = core.stopped.cancelled() => {}
+        }
+        core.in_hand().remove(&row.key);
+        core.work.notify_one();
+    });
+}
+
+async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: ActivityContext) {
+    let Some(function) = core.registry.functions.get(&row.name) else { return };
+    if context.heartbeat.is_some() {
+        // The clock of the first heartbeat starts when the work does.
+        context.heartbeat().await;
+    }
+    let work = guarded(function, context.clone(), body.input);
+    let limit = body.retry.attempt_timeout();
+    let outcome = tokio::select! {
+        outcome = within(&row.name, limit, work) => outcome,
+        () = grace(core, &context.cancelled) => return,
+    };
+    if context.cancelled.is_cancelled() {
+        return;
+    }
+    let lease = ActivityLease { key: row.key, epoch: row.epoch };
+    if context.later.is_cancelled() {
+        let until = context.heartbeat.map(|every| core.world.now().plus(every));
+        return insist(core, || core.store.beat_activity(lease, until, true)).await;
+    }
+    let failure = outcome.as_ref().err();
+    let delay = failure.and_then(|f| body.retry.after(row.attempt, f, core.world.random() as u64));
+    match (delay, outcome) {
+        (Some(delay), Err(failure)) => {
+            let due = core.world.now().plus(delay);
+            let message = Message::ActivityRetrying { op: row.op, failure, retry_at: due };
+            let body = blob::write(&message);
+            insist(core, || async {
+                let retried = Retried { lease, due, body: body.clone() };
+                let touched = core.store.retry_activity(retried).await?;
+                core.touched(&[touched], Nudge::MAIL);
+                Ok(())
+            })
+            .await;
+        }
+        (_, outcome) => {
+            let body = blob::write(&Message::ActivityEnded { op: row.op, outcome });
+            insist(core, || async {
+                let end = ActivityEnd { lease, body: body.clone() };
+                let touched = core.store.end_activity(end).await?;
+                core.touched(&[touched], Nudge::MAIL);
+                Ok(())
+            })
+            .await;
+        }
+    }
+}
+
+async fn within(name: &str, limit: Option<Duration>, work: impl Future<Output = Outcome>) -> Outcome {
+    match limit {
+        None => work.await,
+        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+            let message = format!("the activity {name:?} took longer than {limit:?}");
+            Err(Failure::new(FailureKind::TimedOut, message))
+        }),
+    }
+}
+
+/// Resolves some time after the token fired: time to clean up.
+async fn grace(core: &Core, cancelled: &CancellationToken) {
+    cancelled.cancelled().await;
+    tokio::time::sleep(core.settings.cancel_grace).await;
+}
+
+/// Runs a function; a panic is a failure.
+pub(crate) async fn guarded(function: &Function, context: ActivityContext, input: Json) -> Outcome {
+    let future = panic::guard("the activity", || (function.run)(context, input))?;
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| match panic::guard("the activity", || future.as_mut().poll(cx)) {
+        Ok(Poll::Ready(outcome)) => Poll::Ready(outcome),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(failure) => Poll::Ready(Err(failure)),
+    })
+    .await
+}
+
+/// Calls the store until it takes it or refuses.
+async fn insist<F, Fut>(core: &Core, call: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = steadfast_store::Result<()>>,
+{
+    let _ = core;
+    loop {
+        match call().await {
+            Ok(()) => return,
+            Err(Error::Refused(refusal)) => {
+                tracing::debug!(%refusal, "an activity's end was not wanted");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an activity's end was not taken; trying again");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}
