@@ -1,0 +1,300 @@
+//! A store that dies, fails, loses answers, or is wrong on purpose.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use steadfast_core::{TaskId, Timestamp};
+use steadfast_store::{
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
+    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
+    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store, Suspend,
+    Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+};
+use tokio::sync::Notify;
+
+use crate::Rng;
+
+/// On which side of a commit to die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Before it reaches the store.
+    Before,
+    /// When it is durable, before anybody hears of it.
+    After,
+}
+
+/// What goes wrong, by chance.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    /// Percent of commits that fail.
+    pub fails: u64,
+    /// Percent of commits that succeed and whose answer is lost.
+    pub lost: u64,
+    /// Percent of commits that take long.
+    pub slow: u64,
+}
+
+/// An engine or store that is wrong in one way, to prove that the harness would notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// A start is acknowledged before it is durable, and never is.
+    ReplyBeforeCommit,
+    /// Whoever writes is taken for the holder.
+    SkippedFence,
+    /// A message that was consumed stays in the inbox.
+    DeliveredTwice,
+    /// A cancel is not written down.
+    ForgottenCancel,
+    /// The results of a turn are not written down.
+    LostRecord,
+}
+
+/// See the [module documentation](self).
+pub struct Bent<S> {
+    inner: Arc<S>,
+    commits: AtomicU64,
+    die: Option<(u64, At)>,
+    on_death: Box<dyn Fn() + Send + Sync>,
+    faults: Option<(Faults, Mutex<Rng>)>,
+    mutant: Option<Mutant>,
+}
+
+impl<S: Store> Bent<S> {
+    /// Passes everything on, and counts commits.
+    pub fn new(inner: Arc<S>) -> Bent<S> {
+        Bent {
+            inner,
+            commits: AtomicU64::new(0),
+            die: None,
+            on_death: Box::new(|| {}),
+            faults: None,
+            mutant: None,
+        }
+    }
+
+    /// Calls `death` around the commit with this number, from 1. Nothing goes on after it.
+    #[must_use]
+    pub fn dying(mut self, commit: u64, at: At, death: impl Fn() + Send + Sync + 'static) -> Bent<S> {
+        self.die = Some((commit, at));
+        self.on_death = Box::new(death);
+        self
+    }
+
+    /// Lets things go wrong by chance.
+    #[must_use]
+    pub fn faulty(mut self, faults: Faults, seed: u64) -> Bent<S> {
+        self.faults = Some((faults, Mutex::new(Rng::of(seed, 11))));
+        self
+    }
+
+    /// Is wrong in one way.
+    #[must_use]
+    pub fn mutant(mut self, mutant: Option<Mutant>) -> Bent<S> {
+        self.mutant = mutant;
+        self
+    }
+
+    /// How many commits there were.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::SeqCst)
+    }
+
+    fn roll(&self) -> (bool, bool, bool) {
+        let Some((faults, rng)) = &self.faults else { return (false, false, false) };
+        let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
+        (rng.chance(faults.fails), rng.chance(faults.lost), rng.chance(faults.slow))
+    }
+
+    /// A commit, with all that can happen around it.
+    async fn around<T>(&self, commit: BoxFuture<'_, Result<T>>) -> Result<T> {
+        let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
+        let (fails, lost, slow) = self.roll();
+        if slow {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        if fails {
+            return Err(Error::Unavailable("a fault on purpose".into()));
+        }
+        if self.die == Some((number, At::Before)) {
+            self.perish().await;
+        }
+        let result = commit.await;
+        if self.die == Some((number, At::After)) {
+            self.perish().await;
+        }
+        if lost {
+            return Err(Error::Unknown("the answer was lost on purpose".into()));
+        }
+        result
+    }
+
+    async fn perish(&self) {
+        (self.on_death)();
+        std::future::pending::<()>().await;
+    }
+
+    async fn bent_turn(&self, mut turn: Turn) -> Result<Turned> {
+        match self.mutant {
+            Some(Mutant::DeliveredTwice) => turn.consumed = None,
+            Some(Mutant::LostRecord) if matches!(turn.after, steadfast_store::After::Keep) => {
+                return Ok(Turned::default());
+            }
+            Some(Mutant::SkippedFence) => {
+                if let Some(row) = self.inner.row(turn.lease.key).await? {
+                    turn.lease.epoch = row.epoch;
+                    if let Some(last) = self.last_event(turn.lease.key).await? {
+                        turn.first = turn.first.max(last + 1);
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.around(self.inner.turn(turn)).await
+    }
+
+    /// Answers at once, and commits a moment later.
+    async fn start_early(&self, mut task: NewTask) -> Result<Started> {
+        task.hold = false;
+        let inner = self.inner.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            drop(inner.start(task).await);
+        });
+        Ok(Started::New { key: TaskKey(i64::MAX), lease: None, mail: false })
+    }
+
+    async fn last_event(&self, key: TaskKey) -> Result<Option<u64>> {
+        let page = self.inner.history(key, Order::NewestFirst, None, 1).await?;
+        Ok(page.events.first().map(|(seq, _)| *seq))
+    }
+}
+
+impl<S: Store> Store for Bent<S> {
+    fn desk(&self) -> Desk {
+        self.inner.desk()
+    }
+    fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
+        self.inner.dead()
+    }
+    fn changed(&self) -> Arc<Notify> {
+        self.inner.changed()
+    }
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.around(self.inner.close()))
+    }
+    fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
+        if self.mutant == Some(Mutant::ReplyBeforeCommit) {
+            return Box::pin(self.start_early(task));
+        }
+        Box::pin(self.around(self.inner.start(task)))
+    }
+    fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
+        Box::pin(self.around(self.inner.claim(claim)))
+    }
+    fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
+        Box::pin(self.bent_turn(turn))
+    }
+    fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
+        Box::pin(self.around(self.inner.adopt(dead, poison)))
+    }
+    fn send(&self, caller: Caller, send: SendTo) -> BoxFuture<'_, Result<Option<Touched>>> {
+        Box::pin(self.around(self.inner.send(caller, send)))
+    }
+    fn answer(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        question: String,
+        body: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(self.around(self.inner.answer(caller, id, question, body)))
+    }
+    fn cancel(&self, caller: Caller, id: TaskId, cancel: Cancel) -> BoxFuture<'_, Result<Vec<Touched>>> {
+        if self.mutant == Some(Mutant::ForgottenCancel) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        Box::pin(self.around(self.inner.cancel(caller, id, cancel)))
+    }
+    fn suspend(&self, caller: Caller, id: TaskId, suspend: Suspend) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(self.around(self.inner.suspend(caller, id, suspend)))
+    }
+    fn resume(&self, caller: Caller, id: TaskId, resume: Resume) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(self.around(self.inner.resume(caller, id, resume)))
+    }
+    fn purge(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.around(self.inner.purge(caller, id)))
+    }
+    fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>> {
+        self.inner.sweep(now, limit)
+    }
+    fn claim_activities(&self, claim: ClaimActivities) -> BoxFuture<'_, Result<Vec<ActivityRow>>> {
+        Box::pin(self.around(self.inner.claim_activities(claim)))
+    }
+    fn end_activity(&self, end: ActivityEnd) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(self.around(self.inner.end_activity(end)))
+    }
+    fn retry_activity(&self, retried: Retried) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(self.around(self.inner.retry_activity(retried)))
+    }
+    fn beat_activity(
+        &self,
+        lease: ActivityLease,
+        until: Option<Timestamp>,
+        release: bool,
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.around(self.inner.beat_activity(lease, until, release)))
+    }
+    fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>> {
+        self.inner.activity(token)
+    }
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>> {
+        self.inner.held_activities()
+    }
+    fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {
+        self.inner.get(caller, id)
+    }
+    fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
+        self.inner.row(key)
+    }
+    fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>> {
+        self.inner.held()
+    }
+    fn list(
+        &self,
+        filter: Filter,
+        order: Order,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<ListPage>> {
+        self.inner.list(filter, order, after, limit)
+    }
+    fn counts(&self, caller: Caller) -> BoxFuture<'_, Result<Counts>> {
+        self.inner.counts(caller)
+    }
+    fn history(
+        &self,
+        key: TaskKey,
+        order: Order,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage>> {
+        self.inner.history(key, order, after, limit)
+    }
+    fn inbox(&self, key: TaskKey, after: i64) -> BoxFuture<'_, Result<Vec<InboxRow>>> {
+        self.inner.inbox(key, after)
+    }
+    fn questions(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<QuestionRow>>> {
+        self.inner.questions(key)
+    }
+    fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>> {
+        self.inner.state(scope, key)
+    }
+    fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
+        self.inner.next_wake()
+    }
+}
