@@ -26,7 +26,8 @@ pub enum Refusal {
     /// A task with this id exists.
     #[error("a task with this id already exists")]
     Exists,
-    /// The lease is no longer valid: somebody else holds the task, or it was cancelled.
+    /// The lease is no longer valid: this desk does not hold the task any more, it was cancelled,
+    /// or it is gone. The same for an activity.
     #[error("the task is held elsewhere or was cancelled")]
     Fenced,
     /// The effect that this operation asked for lost a race: the question was answered, or the

@@ -20,8 +20,8 @@ mod write;
 pub use error::{Error, Refusal, Result};
 pub use memory::{Disk, Memory};
 pub use rows::{
-    ActivityRow, Caller, Claimed, Counts, Desk, Filter, HistoryPage, InboxRow, Lease, ListPage,
-    Order, QuestionRow, StateRow, TaskKey, TaskRow,
+    ActivityRow, Caller, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Lease,
+    ListPage, Order, QuestionRow, StateRow, TaskKey, TaskRow,
 };
 pub use store::{BoxFuture, Store};
 pub use write::{

@@ -1,0 +1,280 @@
+//! A store in memory: for tests, for simulations, and for tasks that may die with the process.
+//!
+//! All of the content lies behind one mutex that is never held across an await, so every call is
+//! one atomic step. Nothing here depends on time, chance or the order of a hash map: the same calls
+//! in the same order give the same answers.
+
+mod activity;
+mod adopt;
+mod claim;
+mod content;
+mod effect;
+mod outside;
+mod read;
+mod start;
+mod sweep;
+mod turn;
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use steadfast_core::{TaskId, Timestamp};
+use tokio::sync::Notify;
+
+use self::content::Content;
+use crate::{
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
+    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
+    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store,
+    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+};
+
+/// What a store in memory contains. Clones are the same content; it lives as long as one of them,
+/// or a [`Memory`], does.
+#[derive(Clone, Debug, Default)]
+pub struct Disk(Arc<Mutex<Content>>);
+
+impl Disk {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Disk {
+        Disk::default()
+    }
+
+    /// Opens another handle on it.
+    #[must_use]
+    pub fn open(&self) -> Memory {
+        let changed = Arc::new(Notify::new());
+        let desk = self.lock().seat(Arc::clone(&changed));
+        Memory { disk: self.clone(), desk, changed, dead: AtomicBool::new(false) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        // A panic inside a call is a bug of this store. Those that come after it still get to see
+        // what is there, rather than a second panic that hides the first.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One open handle on a [`Disk`]. Dropped or [killed](Memory::kill) it is a process that died: what
+/// it holds lies on a dead desk.
+#[derive(Debug)]
+pub struct Memory {
+    disk: Disk,
+    desk: Desk,
+    changed: Arc<Notify>,
+    dead: AtomicBool,
+}
+
+impl Memory {
+    /// Dies like a process: every later call through this handle, also one that was made before
+    /// but not yet polled, has no effect and returns [`Error::Unavailable`].
+    pub fn kill(&self) {
+        let mut content = self.disk.lock();
+        self.dead.store(true, Ordering::Relaxed);
+        content.leave(self.desk);
+    }
+
+    /// Looks at the content.
+    fn read<T>(&self, look: impl FnOnce(&Content) -> Result<T>) -> Result<T> {
+        let content = self.disk.lock();
+        self.alive()?;
+        look(&content)
+    }
+
+    /// Changes the content, and tells the other handles if it did.
+    fn write<T>(&self, change: impl FnOnce(&mut Content, Desk) -> Result<T>) -> Result<T> {
+        let mut content = self.disk.lock();
+        self.alive()?;
+        let done = change(&mut content, self.desk);
+        content.announce(self.desk);
+        done
+    }
+
+    /// Asked with the content locked, as `kill` sets it: no call straddles a death.
+    fn alive(&self) -> Result<()> {
+        match self.dead.load(Ordering::Relaxed) {
+            true => Err(Error::Unavailable("this handle was killed".into())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Store for Memory {
+    fn desk(&self) -> Desk {
+        self.desk
+    }
+
+    fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
+        Box::pin(async move { self.read(|content| Ok(content.dead())) })
+    }
+
+    fn changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.write(|content, desk| content.close(desk)) })
+    }
+
+    fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
+        Box::pin(async move { self.write(|content, desk| content.start(task, Some(desk))) })
+    }
+
+    fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
+        Box::pin(async move { self.write(|content, desk| Ok(content.claim(&claim, desk))) })
+    }
+
+    fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
+        Box::pin(async move { self.write(|content, desk| content.turn(turn, desk)) })
+    }
+
+    fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.adopt(dead, &poison))) })
+    }
+
+    fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>> {
+        Box::pin(async move { self.read(|content| Ok(content.held(self.desk))) })
+    }
+
+    fn send(&self, caller: Caller, send: SendTo) -> BoxFuture<'_, Result<Option<Touched>>> {
+        Box::pin(async move { self.write(|content, desk| content.send(&caller, send, desk)) })
+    }
+
+    fn answer(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        question: String,
+        body: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(async move {
+            self.write(|content, desk| content.answer(&caller, &id, &question, body, desk))
+        })
+    }
+
+    fn cancel(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        cancel: Cancel,
+    ) -> BoxFuture<'_, Result<Vec<Touched>>> {
+        Box::pin(
+            async move { self.write(|content, desk| content.cancel(&caller, &id, cancel, desk)) },
+        )
+    }
+
+    fn suspend(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        suspend: Suspend,
+    ) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(
+            async move { self.write(|content, desk| content.suspend(&caller, &id, suspend, desk)) },
+        )
+    }
+
+    fn resume(&self, caller: Caller, id: TaskId, resume: Resume) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(
+            async move { self.write(|content, desk| content.resume(&caller, &id, resume, desk)) },
+        )
+    }
+
+    fn purge(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.write(|content, _| content.purge(&caller, &id)) })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.sweep(now, limit))) })
+    }
+
+    fn claim_activities(&self, claim: ClaimActivities) -> BoxFuture<'_, Result<Vec<ActivityRow>>> {
+        Box::pin(
+            async move { self.write(|content, desk| Ok(content.claim_activities(&claim, desk))) },
+        )
+    }
+
+    fn end_activity(&self, end: ActivityEnd) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(async move { self.write(|content, desk| content.end_activity(end, desk)) })
+    }
+
+    fn retry_activity(&self, retried: Retried) -> BoxFuture<'_, Result<Touched>> {
+        Box::pin(async move { self.write(|content, desk| content.retry_activity(retried, desk)) })
+    }
+
+    fn beat_activity(
+        &self,
+        lease: ActivityLease,
+        until: Option<Timestamp>,
+        release: bool,
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(
+            async move { self.write(|content, _| content.beat_activity(lease, until, release)) },
+        )
+    }
+
+    fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>> {
+        Box::pin(async move { self.read(|content| Ok(content.activity(&token))) })
+    }
+
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>> {
+        Box::pin(async move { self.read(|content| Ok(content.held_activities(self.desk))) })
+    }
+
+    fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {
+        Box::pin(async move { self.read(|content| content.get(&caller, &id)) })
+    }
+
+    fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
+        Box::pin(async move { self.read(|content| Ok(content.row(key))) })
+    }
+
+    fn list(
+        &self,
+        filter: Filter,
+        order: Order,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<ListPage>> {
+        Box::pin(async move { self.read(|content| Ok(content.list(&filter, order, after, limit))) })
+    }
+
+    fn counts(&self, caller: Caller) -> BoxFuture<'_, Result<Counts>> {
+        Box::pin(async move { self.read(|content| Ok(content.counts(&caller))) })
+    }
+
+    fn history(
+        &self,
+        key: TaskKey,
+        order: Order,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage>> {
+        Box::pin(async move { self.read(|content| Ok(content.history(key, order, after, limit))) })
+    }
+
+    fn inbox(&self, key: TaskKey, after: i64) -> BoxFuture<'_, Result<Vec<InboxRow>>> {
+        Box::pin(async move { self.read(|content| Ok(content.inbox(key, after))) })
+    }
+
+    fn questions(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<QuestionRow>>> {
+        Box::pin(async move { self.read(|content| Ok(content.questions(key))) })
+    }
+
+    fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>> {
+        Box::pin(async move { self.read(|content| Ok(content.state(scope, key))) })
+    }
+
+    fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
+        Box::pin(async move { self.read(|content| Ok(content.next_wake())) })
+    }
+}

@@ -26,7 +26,8 @@ pub struct Lease {
 pub struct Caller {
     /// Sees only this principal's tasks; `None` is an operator, who sees all.
     pub principal: Option<Principal>,
-    /// A task that expires at or before this is [`Expired`](crate::Refusal::Expired).
+    /// A task that expires at or before this is [`Expired`](crate::Refusal::Expired). The engine,
+    /// to end a task that is overdue, passes a time before that.
     pub now: Timestamp,
 }
 
@@ -53,7 +54,8 @@ pub struct TaskRow {
     pub ended: Option<Timestamp>,
     /// When it may be removed.
     pub expires: Option<Timestamp>,
-    /// When a parked task is due.
+    /// When a parked task is due. Kept by a suspended task that has not begun, and by no other task
+    /// that is held, ready or halted.
     pub wake: Option<Timestamp>,
     /// The task that started it, and by which operation. Kept when the parent is removed.
     pub parent: Option<(TaskKey, OpId)>,
@@ -92,12 +94,24 @@ impl Claimed {
     }
 }
 
+/// A task on this desk, as others may have left it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which, and since when.
+    pub lease: Lease,
+    /// Where it stands.
+    pub status: Status,
+    /// The number of the last message in its inbox.
+    pub mail: Option<i64>,
+}
+
 /// A message to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxRow {
     /// Its number: rises within a task, and is never used again while the task exists.
     pub seq: i64,
-    /// The operation it is for, where the store knows it.
+    /// The operation it is for, where the store knows it: of answers, of activities and of
+    /// children.
     pub op: Option<OpId>,
     /// The message.
     pub body: Vec<u8>,

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Caller, Cancel, ClaimActivities, ClaimTasks,
-    Claimed, Counts, Desk, Filter, HistoryPage, InboxRow, ListPage, NewTask, Order, Poison,
+    Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask, Order, Poison,
     QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Suspend, Swept, TaskKey,
     TaskRow, Touched, Turn, Turned,
 };
@@ -24,46 +24,76 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// gathers concurrent commits into one flush; a refused one fails alone.
 ///
 /// A call on a task first checks, in this order: is it there and the caller's
-/// ([`Unknown`](crate::Refusal::Unknown)), has it expired ([`Expired`](crate::Refusal::Expired)), has
-/// it ended ([`Terminal`](crate::Refusal::Terminal)), and then what is special to the call.
+/// ([`Unknown`](crate::Refusal::Unknown)), has it expired ([`Expired`](crate::Refusal::Expired)),
+/// has it ended ([`Terminal`](crate::Refusal::Terminal)), and then what is special to the call. A
+/// call with a lease checks the lease alone ([`Fenced`](crate::Refusal::Fenced)): its holder may go
+/// on with a task that has expired or ended.
+///
+/// A message makes its task ready, unless the task is held, is halted (see
+/// [`Status::is_halted`](steadfast_core::Status::is_halted)) or has not begun: it is
+/// [`Queued`](steadfast_core::Status::Queued) and parked with a wake. The message is kept in each
+/// case. A task that has ended gets no messages but those of its own activities.
 pub trait Store: Send + Sync + 'static {
     // ---- who we are ----
 
     /// This handle's desk. A new one for every handle.
     fn desk(&self) -> Desk;
 
-    /// Desks that hold something and whose process is gone.
+    /// Desks that hold something and whose process is gone, in the order of their numbers.
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>>;
 
-    /// Is notified when another handle has changed the store.
+    /// Is notified when another handle has changed the store. A notice is kept for whoever waits
+    /// next; several may become one.
     fn changed(&self) -> Arc<Notify>;
 
-    /// Gives back all that this desk holds, so that others can take it at once. Counts as no death.
+    /// Gives back all that this desk holds, so that others can take it at once, and raises its
+    /// epochs. Counts as no death, and as no attempt at an activity. A halted task waits for its
+    /// resume. The handle can still be used.
     /// Dying instead loses nothing: the desk is seen to be dead.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
 
     // ---- a task's life ----
 
     /// Starts a task. Once this returns the id resolves until the task expires.
+    ///
+    /// The dedup key is looked at first; then a task with the same id, whoever it belongs to and
+    /// even if it has expired, refuses the start as [`Exists`](crate::Refusal::Exists).
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>>;
 
     /// Takes tasks from the ready pile onto this desk, raising their epoch. If the process dies
     /// before it knows, they are on a dead desk and will be adopted.
+    ///
+    /// Owners take turns, within a claim and from one claim to the next; of an owner's tasks the
+    /// one that became ready first comes first. Parked tasks that are due go to the ready pile
+    /// whatever their tool, so that [`next_wake`](Store::next_wake) is not held up by tasks that
+    /// nobody here can run.
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>>;
 
     /// Appends to a task and lets its effects become true. Dying before: the turn never happened,
     /// and the steps it recorded run again. Dying after: they never do.
     ///
-    /// With [`Refusal::Guard`](crate::Refusal::Guard) nothing was written, and the lease stays good.
+    /// In this order: the lease is checked; the history is removed if it starts anew; messages are
+    /// removed; events, status and view are written; the effects become true one after the other,
+    /// each seeing those before it; the lease is dealt with.
+    ///
+    /// With [`Refusal::Guard`](crate::Refusal::Guard) nothing was written, and the lease stays
+    /// good. A second end is refused as [`Terminal`](crate::Refusal::Terminal), the same way.
+    /// Events that don't continue the history are an [`Error::Corrupt`](crate::Error::Corrupt):
+    /// also then nothing was written.
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>>;
 
     /// Puts everything that lies on a dead desk back on the ready pile, counting a death for each
-    /// task, or sets it aside at too many. Does nothing if the desk is this handle's own.
+    /// task, or sets it aside at too many; epochs are raised. Does nothing if the desk is not dead.
+    ///
+    /// A halted task keeps its status and waits for its resume; it counts as neither ready nor
+    /// poisoned. A task that has ended and is set aside keeps its status and view too: nobody takes
+    /// it any more. An activity goes back to its queue, and its attempt number goes up.
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>>;
 
     // ---- from outside ----
 
-    /// Puts a message into a task's inbox; it is ready then, unless held or halted.
+    /// Puts a message into a task's inbox, which makes the task ready (see above). `None` if there
+    /// is no such task for this caller, and the message is kept for it.
     fn send(&self, caller: Caller, send: SendTo) -> BoxFuture<'_, Result<Option<Touched>>>;
 
     /// Answers an open question: it is no longer open, and the message is in the inbox. Of two
@@ -79,39 +109,62 @@ pub trait Store: Send + Sync + 'static {
     /// Ends a task as cancelled. Its epoch is raised, so that nothing its holder still writes
     /// counts. Its questions, activities and watches are removed, its inbox emptied, and its parent
     /// told. It goes to the ready pile, where somebody finds and does what is left to do: children,
-    /// compensation. A holder on this desk is in the answer.
-    fn cancel(&self, caller: Caller, id: TaskId, cancel: Cancel) -> BoxFuture<'_, Result<Vec<Touched>>>;
+    /// compensation; the deaths counted so far are forgotten. The answer has the task, with
+    /// [`here`](Touched::here) if this desk held it until now, and the parent if it was told.
+    fn cancel(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        cancel: Cancel,
+    ) -> BoxFuture<'_, Result<Vec<Touched>>>;
 
-    /// Halts a task. A holder is left to finish what it is at. Refused as
+    /// Halts a task. A holder is left to finish what it is at; otherwise the task leaves the ready
+    /// pile, and its wake is forgotten unless it has not begun. Refused as
     /// [`WrongStatus`](crate::Refusal::WrongStatus) if it is suspended already.
-    fn suspend(&self, caller: Caller, id: TaskId, suspend: Suspend) -> BoxFuture<'_, Result<Touched>>;
+    fn suspend(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        suspend: Suspend,
+    ) -> BoxFuture<'_, Result<Touched>>;
 
-    /// Lets a halted task go on; its deaths are forgotten. Refused as
+    /// Lets a halted task go on: it is running again, stays with its holder or goes to the ready
+    /// pile, and its deaths are forgotten. One that has not begun, and whose wake is later than
+    /// [`Resume::at`](crate::Resume::at), is queued again and waits for it. Refused as
     /// [`WrongStatus`](crate::Refusal::WrongStatus) if it is not halted.
     fn resume(&self, caller: Caller, id: TaskId, resume: Resume) -> BoxFuture<'_, Result<Touched>>;
 
-    /// Removes a task that has ended, with all that belongs to it. Refused as
-    /// [`NotTerminal`](crate::Refusal::NotTerminal) otherwise.
+    /// Removes a task that has ended, with all that belongs to it, even if somebody holds it.
+    /// Refused as [`NotTerminal`](crate::Refusal::NotTerminal) otherwise.
     fn purge(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<()>>;
 
-    /// Removes what has expired, at most `limit` tasks, and kept messages whose time is over.
-    /// Tasks that lie on a desk or on the ready pile are left for a later sweep.
+    /// Removes what has expired, and kept messages whose time is over; those that expired first
+    /// come first. At most `limit` tasks are removed or reported as overdue. Ended tasks with
+    /// something left to do (on a desk, on the ready pile, or parked with a wake) are left for a
+    /// later sweep.
     fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>>;
 
     // ---- activities ----
 
-    /// Takes activities onto this desk, raising their epoch. One whose heartbeat is overdue is
-    /// taken from whoever holds it, and its attempt number goes up.
+    /// Takes activities onto this desk, raising their epoch; those that were queued first come
+    /// first. One whose heartbeat is overdue is taken from whoever holds it, or from outside if it
+    /// was released; its attempt number goes up. Those due or overdue go back to the queue whatever
+    /// their name, so that [`next_wake`](Store::next_wake) is not held up by those that nobody here
+    /// can run.
     fn claim_activities(&self, claim: ClaimActivities) -> BoxFuture<'_, Result<Vec<ActivityRow>>>;
 
-    /// Ends an activity: it is gone, and the message is in the task's inbox.
+    /// Ends an activity: it is gone, and the message is in the task's inbox. Refused as
+    /// [`Fenced`](crate::Refusal::Fenced) if the epoch is not the present one or it is gone; so are
+    /// [`retry_activity`](Store::retry_activity) and [`beat_activity`](Store::beat_activity). Who
+    /// holds it does not matter.
     fn end_activity(&self, end: ActivityEnd) -> BoxFuture<'_, Result<Touched>>;
 
-    /// Puts an activity back for another attempt, and tells the task.
+    /// Puts an activity back for another attempt, raising its attempt number and its epoch, and
+    /// tells the task.
     fn retry_activity(&self, retried: Retried) -> BoxFuture<'_, Result<Touched>>;
 
     /// Says that an activity is alive until `until`. With `release` it lies on no desk from now on:
-    /// somebody outside will end it, and a dead process no longer matters.
+    /// somebody outside will end it, and a dead process no longer matters. Its epoch stays.
     fn beat_activity(
         &self,
         lease: ActivityLease,
@@ -122,7 +175,7 @@ pub trait Store: Send + Sync + 'static {
     /// The activity with this token.
     fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>>;
 
-    /// Activities on this desk, by number.
+    /// Activities on this desk, by number, lowest first.
     fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>>;
 
     // ---- reading ----
@@ -133,6 +186,11 @@ pub trait Store: Send + Sync + 'static {
     /// The same by its number, for whoever holds one; `None` if it is gone.
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>>;
 
+    /// Every task on this desk, lowest number first, so that a process learns what others did to
+    /// the tasks it holds. One that it believes to hold and that is missing here was cancelled or
+    /// taken over.
+    fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>>;
+
     /// Tasks that meet the filter, from behind `after` on.
     fn list(
         &self,
@@ -142,10 +200,11 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'_, Result<ListPage>>;
 
-    /// How many tasks there are of each status, of one principal or of all.
+    /// How many tasks there are of each status, of one principal or of all, without those that have
+    /// expired. A status that no task has is not in the answer.
     fn counts(&self, caller: Caller) -> BoxFuture<'_, Result<Counts>>;
 
-    /// Part of a history, from behind `after` on.
+    /// Part of a history, from behind `after` on; empty if the task is gone.
     fn history(
         &self,
         key: TaskKey,
@@ -154,15 +213,16 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'_, Result<HistoryPage>>;
 
-    /// The messages behind number `after`.
+    /// The messages behind number `after`, oldest first; none if the task is gone.
     fn inbox(&self, key: TaskKey, after: i64) -> BoxFuture<'_, Result<Vec<InboxRow>>>;
 
-    /// The open questions, in the order they were asked.
+    /// The open questions, in the order they were asked; none if the task is gone.
     fn questions(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<QuestionRow>>>;
 
     /// A value of durable state.
     fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>>;
 
-    /// When the next parked task, waiting activity or overdue heartbeat is due.
+    /// When the next parked task is due, or the next attempt at an activity, or a heartbeat. What
+    /// is on the ready pile or in the queue of activities does not count.
     fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>>>;
 }

@@ -21,17 +21,19 @@ pub struct NewTask {
     pub tags: BTreeMap<String, String>,
     /// The task that starts it. For a child in a [`Turn`] the store fills in the key.
     pub parent: Option<Parent>,
-    /// If this principal already has a task of this tool with this key, that one is the answer.
+    /// If this principal already has a task of this tool with this key, that one is the answer. One
+    /// that expires at or before `created` doesn't count.
     pub dedup: Option<String>,
     /// Where it stands at first.
     pub status: Status,
     /// When it is accepted.
     pub created: Timestamp,
-    /// When it is to begin, if not at once.
+    /// When it is to begin, if that is later than `created`; otherwise it begins at once.
     pub wake: Option<Timestamp>,
     /// When it may be removed, if it has a limit while it runs.
     pub expires: Option<Timestamp>,
-    /// Hold it at once; otherwise it goes to the ready pile (or waits for `wake`).
+    /// Hold it at once; otherwise it goes to the ready pile (or waits for `wake`). A child in a
+    /// [`Turn`] is never held.
     pub hold: bool,
     /// What never changes.
     pub about: Vec<u8>,
@@ -84,12 +86,14 @@ pub struct Turn {
     pub first: u64,
     /// Events to append.
     pub events: Vec<Vec<u8>>,
-    /// Remove the whole history first; `first` is 0 then.
+    /// Remove the whole history first; `first` is 0 then. What its operations left goes with it, as
+    /// their numbers will be used again: questions, activities and watches, messages that are for
+    /// an operation, and the telling of children started so far. Other messages stay.
     pub restart: bool,
     /// Remove messages up to this number.
     pub consumed: Option<i64>,
     /// The new status and view, if they changed. The status of a suspended task stays suspended
-    /// until it ends or is resumed.
+    /// until it ends or is resumed, and that of one that has ended stays for ever.
     pub view: Option<(Status, Vec<u8>)>,
     /// Forget the deaths counted so far: it made progress.
     pub progress: bool,
@@ -111,10 +115,10 @@ pub enum After {
         /// When it is due.
         wake: Option<Timestamp>,
     },
-    /// It leaves the desk for the ready pile.
+    /// It leaves the desk for the ready pile. A halted task waits for its resume instead.
     Yield,
-    /// It ended. Its questions, activities and watches are removed, its inbox emptied, and its
-    /// parent told if it wants to know.
+    /// It ended. Its questions, activities and watches are removed (also those that came with this
+    /// turn), its inbox emptied, and its parent told if it wants to know and has not ended.
     End {
         /// How.
         status: Status,
@@ -141,7 +145,7 @@ pub enum Effect {
         /// The question.
         body: Vec<u8>,
     },
-    /// Removes a question, open or not.
+    /// Removes a question; nothing if it is not open.
     CloseQuestion {
         /// Which.
         key: String,
@@ -165,28 +169,32 @@ pub enum Effect {
         /// The rest.
         body: Vec<u8>,
     },
-    /// Removes an activity, wherever it is.
+    /// Removes an activity, wherever it is; nothing if it is gone.
     CancelActivity {
         /// Who waited.
         op: OpId,
     },
     /// Starts a child. Its `parent` must be set; the store puts in this task's key. If a task with
-    /// its id exists nothing is started, and the parent gets `exists` as the child's message.
+    /// its id exists, or one with its dedup key, nothing is started, and the parent gets `exists`
+    /// as the child's message, whether or not it wants to be told of the end.
     StartTask {
         /// The child.
         task: Box<NewTask>,
         /// The message if the id is taken.
         exists: Vec<u8>,
     },
-    /// Cancels a task, as [`Store::cancel`](crate::Store::cancel) does; nothing if it has ended or
-    /// is not there.
+    /// Cancels a task, as [`Store::cancel`](crate::Store::cancel) does, whoever it belongs to and
+    /// even if it has expired; nothing if it has ended, is not there, or is this task.
     CancelTask {
         /// Which.
         id: TaskId,
         /// How.
         cancel: Box<Cancel>,
     },
-    /// Writes a value, or removes it, and puts `notice` into the inbox of all who watch it.
+    /// Writes a value, or removes it, and puts `notice` into the inbox of all who watch it, this
+    /// task included. Where the same notice still lies in an inbox, the new one takes its place
+    /// with a new number: a holder that has read the old one, but not yet consumed it, will see it
+    /// again.
     WriteState {
         /// Whose.
         scope: String,
@@ -227,8 +235,8 @@ pub enum Effect {
         /// Which key.
         key: String,
     },
-    /// Puts a message into another task's inbox, if that task is there, has not ended and belongs
-    /// to the same principal (any, if this task has none).
+    /// Puts a message into a task's inbox, if that task is there, has not ended, does not expire at
+    /// or before this turn, and belongs to the same principal (any, if this task has none).
     Send {
         /// To whom.
         to: TaskId,
@@ -242,18 +250,20 @@ pub enum Effect {
 pub struct Touched {
     /// Which.
     pub key: TaskKey,
-    /// This handle's desk holds it. If not, it is on the ready pile, on another's desk, or halted.
+    /// This handle's desk holds it, or held it until it was cancelled. If not, it is on the ready
+    /// pile, on another's desk, or halted.
     pub here: bool,
 }
 
 /// What a turn led to.
 #[derive(Clone, Debug, Default)]
 pub struct Turned {
-    /// Tasks that others should look at. A new child counts, unless it waits for its time.
+    /// Tasks that others should look at, each once, by number. A new child counts, unless it waits
+    /// for its time; the task itself if it got a message and is still held.
     pub touched: Vec<Touched>,
     /// There are new activities to run.
     pub activities: bool,
-    /// Activities on this handle's desk that were cancelled.
+    /// Activities on this handle's desk that were cancelled, by number.
     pub cancelled: Vec<i64>,
     /// With [`After::Park`]: messages had come, so it went to the ready pile.
     pub ready: bool,
@@ -267,7 +277,8 @@ pub struct SendTo {
     /// The message.
     pub body: Vec<u8>,
     /// If there is no such task: keep it until then, for a task of the same principal with this id
-    /// (any principal, if an operator sends).
+    /// (any principal, if an operator sends). A task of somebody else is no such task. It is handed
+    /// over if the task is created before that time.
     pub keep_until: Option<Timestamp>,
 }
 
@@ -320,7 +331,7 @@ pub struct ClaimTasks {
 /// What becomes of a task that too many processes died with.
 #[derive(Clone, Debug)]
 pub struct Poison {
-    /// At this many deaths without progress.
+    /// At this many deaths without progress, or more.
     pub deaths: u32,
     /// When.
     pub at: Timestamp,
@@ -384,8 +395,8 @@ pub struct Retried {
 pub struct Swept {
     /// Tasks that had ended and are gone.
     pub removed: u64,
-    /// Tasks that have expired and still run: the engine cancels them.
+    /// Tasks that have expired and have not ended, wherever they are: the engine cancels them.
     pub overdue: Vec<TaskId>,
-    /// There may be more.
+    /// The limit was reached; there may be more.
     pub more: bool,
 }

@@ -23,6 +23,8 @@ pub struct Job {
     pub at_once: usize,
     /// Tasks whose end was noted in an earlier life.
     pub ended: Arc<BTreeSet<String>>,
+    /// Percent of those to look at again.
+    pub look_again: u64,
 }
 
 impl Job {
@@ -30,7 +32,7 @@ impl Job {
     #[must_use]
     pub fn new(seed: u64, tasks: u64, at_once: usize, past: &[Entry]) -> Job {
         let ended = past.iter().filter(|e| e.what == "ended").map(|e| e.task.clone()).collect();
-        Job { seed, tasks, at_once, ended: Arc::new(ended) }
+        Job { seed, tasks, at_once, ended: Arc::new(ended), look_again: 100 }
     }
 }
 
@@ -38,10 +40,14 @@ impl Job {
 pub async fn drive(tasks: &Tasks, ledger: &Ledger, job: &Job) {
     let places = Arc::new(Semaphore::new(job.at_once));
     let mut all = tokio::task::JoinSet::new();
+    let mut dice = Rng::of(job.seed, u64::from(ledger.life()));
     for i in 0..job.tasks {
         let (tasks, ledger, seed) = (tasks.clone(), ledger.clone(), job.seed);
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let ended = job.ended.contains(&format!("t{i}"));
+        if ended && !dice.chance(job.look_again) {
+            continue;
+        }
+        let Ok(place) = places.clone().acquire_owned().await else { return };
         all.spawn(async move {
             let _place = place;
             if ended { look(&tasks, &ledger, i).await } else { one(&tasks, &ledger, seed, i).await }

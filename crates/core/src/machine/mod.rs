@@ -13,26 +13,25 @@
 
 mod effect;
 mod end;
+mod halt;
 mod live;
 mod op;
 mod recorded;
+mod replay;
+mod say;
 mod steer;
 mod turn;
-
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use effect::Effect;
+pub use halt::Halt;
 use op::{Op, Phase};
 pub use op::{OpPoll, StepGrant};
 use recorded::{Delivery, Recorded};
 pub use turn::{Deferred, Turn, Urgency};
 
-use crate::{
-    Call, Event, Failure, FailureKind, Json, Kind, Note, OpId, Record, Timestamp, Undo, View,
-};
+use crate::{Call, Failure, FailureKind, Json, Kind, Note, OpId, Record, Timestamp, Undo, View};
 
 /// Bounds on what one task may have open or recorded.
 #[derive(Clone, Copy, Debug)]
@@ -58,50 +57,6 @@ pub enum PollKind {
     Delivery,
     /// A step's own I/O woke it: only steps may go on.
     Wake,
-}
-
-/// Why the task can't go on by itself.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Halt {
-    /// The code asked for something other than what is recorded.
-    NonDeterminism {
-        /// What the history holds.
-        recorded: String,
-        /// What the code did.
-        found: String,
-    },
-    /// The code went on although nothing durable was delivered.
-    NotDurable {
-        /// What it did then.
-        found: String,
-    },
-    /// A limit was reached; the task fails with this.
-    Limit(Failure),
-}
-
-impl Halt {
-    /// The failure that the task shows.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        match self {
-            Halt::NonDeterminism { recorded, found } => Failure::new(
-                FailureKind::Usage,
-                format!(
-                    "the code no longer matches the history: recorded was {recorded}, found was \
-                     {found}; restore the old code or gate the change with a version marker, then \
-                     resume the task"
-                ),
-            ),
-            Halt::NotDurable { found } => Failure::new(
-                FailureKind::Usage,
-                format!(
-                    "the code awaited something that is not durable: {found}; wrap it in a step, \
-                     then resume the task"
-                ),
-            ),
-            Halt::Limit(failure) => failure.clone(),
-        }
-    }
 }
 
 /// See the [module documentation](self).
@@ -446,160 +401,6 @@ impl Machine {
             _ if self.live => self.withdraw(id, &op),
             _ => self.late.push(Late::Withdraw(id, Box::new(op))),
         }
-    }
-
-    /// An event that nobody took goes to the next who waits, before any that came later.
-    fn put_back(&mut self, name: String, payload: Json) {
-        if self.ops.values().any(|op| op.awaits_signal(&name)) {
-            self.deliveries.push_front((self.now, Delivery::Signal(name, payload)));
-        } else {
-            self.buffered.insert(0, (name, payload));
-        }
-    }
-
-    /// Delivers the next result in recorded order. `Some` means: poll the future now, after waking
-    /// the operation named, if any.
-    pub fn deliver(&mut self) -> Option<Option<OpId>> {
-        while self.halt.is_none() {
-            if let Some((_, Delivery::Undecided { .. })) = self.deliveries.front() {
-                return None;
-            }
-            let (at, delivery) = self.deliveries.pop_front()?;
-            self.now = self.now.max(at);
-            match delivery {
-                Delivery::Undecided { .. } => {}
-                Delivery::Signal(name, payload) => {
-                    let waiting = self.ops.iter().find(|(_, op)| op.awaits_signal(&name));
-                    let Some((&id, _)) = waiting else {
-                        self.buffered.push((name, payload));
-                        continue;
-                    };
-                    self.set(id, Phase::Done(Ok(payload)));
-                    return Some(Some(id));
-                }
-                Delivery::Outcome(id, outcome) => {
-                    if id.0 >= self.next {
-                        let recorded = self.recorded.get(&id).map(Recorded::describe);
-                        self.stop(Halt::NonDeterminism {
-                            recorded: format!(
-                                "{} as operation {id}",
-                                recorded.unwrap_or_else(|| "a result".into())
-                            ),
-                            found: format!("code that waits after {} operations", self.next),
-                        });
-                        return None;
-                    }
-                    // One that was dropped is passed over, live and on replay alike.
-                    if self.ops.contains_key(&id) {
-                        self.set(id, Phase::Done(outcome));
-                        return Some(Some(id));
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    /// The history is used up. Compares what is left of it, then starts what the code wants.
-    ///
-    /// Returns whether the future must be polled again (as [`PollKind::Wake`]) to start steps.
-    pub fn go_live(&mut self) -> bool {
-        if self.live || self.halt.is_some() || !self.deliveries.is_empty() {
-            return false;
-        }
-        if let Some((id, rec)) = self.recorded.iter().find(|(_, rec)| !rec.is_silent()) {
-            let recorded = format!("{} as operation {id}", rec.describe());
-            let found = format!("code that stops after {} operations", self.next);
-            self.stop(Halt::NonDeterminism { recorded, found });
-            return false;
-        }
-        self.recorded.clear();
-        self.live = true;
-        self.firm = self.appended;
-        for late in std::mem::take(&mut self.late) {
-            match late {
-                Late::Schedule(id, call) => self.schedule(id, &call),
-                Late::Withdraw(id, op) => self.withdraw(id, &op),
-                Late::Note(id, note) => self.append_note(Some(id), note),
-                Late::Version(op, change, version) => {
-                    self.append(Event::VersionMarked { op, change, version });
-                }
-            }
-        }
-        let begun: Vec<OpId> =
-            self.ops.iter().filter(|(_, op)| op.is_begun()).map(|o| *o.0).collect();
-        for id in begun {
-            if let Some(call) = self.ops.get(&id).map(|op| op.call.clone()) {
-                self.schedule(id, &call);
-            }
-        }
-        self.settle_interrupted();
-        true
-    }
-
-    /// Something the task says. Numbered, so that a replay says it no second time.
-    pub fn note(&mut self, note: Note) {
-        if self.inside.is_some() {
-            // Inside a step nothing is replayed, so nothing needs a number.
-            return self.append_note(None, note);
-        }
-        let id = self.number(Kind::Note, "");
-        if self.recorded.remove(&id).is_some() || self.halt.is_some() {
-            return;
-        }
-        if self.live {
-            self.append_note(Some(id), note);
-        } else {
-            self.late.push(Late::Note(id, note));
-        }
-    }
-
-    /// Which version of the code named `change` this task follows: `newest` for a task that comes
-    /// here first, 0 for one that went past this point before there was a marker.
-    pub fn version(&mut self, change: &str, newest: u32) -> u32 {
-        if self.refuse_inside(|| format!("version marker {change:?}")) {
-            return newest;
-        }
-        if let Some(version) = self.versions.get(change) {
-            return *version;
-        }
-        let next = OpId(self.next);
-        let version = match self.recorded.get(&next).and_then(|rec| rec.version(change)) {
-            Some(version) => {
-                self.next = self.next.saturating_add(1);
-                self.recorded.remove(&next);
-                version
-            }
-            // The history goes on past this point without a marker: it was made by older code.
-            None if !self.live && self.last_recorded.is_some_and(|last| last >= next) => 0,
-            None => {
-                let op = self.number(Kind::Version, change);
-                let change = change.to_owned();
-                if self.live {
-                    self.append(Event::VersionMarked { op, change, version: newest });
-                } else {
-                    self.late.push(Late::Version(op, change, newest));
-                }
-                newest
-            }
-        };
-        self.versions.insert(change.to_owned(), version);
-        version
-    }
-
-    /// 64 bits that are the same in every replay. Takes a number, so that code that draws more or
-    /// less than it did is noticed.
-    pub fn draw(&mut self) -> u64 {
-        if self.inside.is_some() {
-            // A step is not replayed, so its draws take no number. They need only be new each time,
-            // over restarts as well: hence the clock and the length of the history.
-            self.drawn_inside += 1;
-            let seed = mix(self.seed, self.appended, self.wall.0.unsigned_abs());
-            return mix(seed, self.drawn_inside, 4);
-        }
-        let salt = self.next;
-        self.next = self.next.saturating_add(1);
-        mix(self.seed, u64::from(salt), 0)
     }
 }
 

@@ -58,16 +58,14 @@ fn unread_signals_go_along_when_the_end_comes_on_replay() {
 
 #[test]
 fn the_next_run_reads_what_went_along() {
-    let carry = Carry {
-        signals: vec![("go".into(), json(4))],
-        seen: vec!["a".into()],
-        ..Carry::default()
-    };
-    let mut rig = Rig::load(vec![started(Some(carry))], Limits::default(), async |s: Rc<Shared>| {
-        let first = s.wait("go").await?;
-        let second = s.wait("go").await?;
-        Ok(json((first, second)))
-    });
+    let carry =
+        Carry { signals: vec![("go".into(), json(4))], seen: vec!["a".into()], ..Carry::default() };
+    let mut rig =
+        Rig::load(vec![started(Some(carry))], Limits::default(), async |s: Rc<Shared>| {
+            let first = s.wait("go").await?;
+            let second = s.wait("go").await?;
+            Ok(json((first, second)))
+        });
     rig.signal("go", Some("a"), 5);
     rig.signal("go", Some("b"), 6);
     rig.commit();
@@ -94,7 +92,8 @@ fn keys_and_undos_go_along() {
     let old = rig.crash();
     let mut next = Rig::load(old, Limits::default(), async |s: Rc<Shared>| s.ask("q", None).await);
     next.commit();
-    let asked = |effect: &Effect| matches!(effect, Effect::OpenQuestion { ask, .. } if ask.key == "q-2");
+    let asked =
+        |effect: &Effect| matches!(effect, Effect::OpenQuestion { ask, .. } if ask.key == "q-2");
     assert!(next.turns[0].effects.iter().any(asked));
 }
 
@@ -120,8 +119,7 @@ fn what_the_last_turn_asked_of_the_world_and_said_is_not_lost() {
 #[test]
 fn each_run_draws_other_numbers() {
     let code = async |s: Rc<Shared>| {
-        let drawn = s.machine.borrow_mut().draw();
-        s.say(format!("{drawn}"));
+        s.say(format!("{}", s.draw()));
         s.machine.borrow_mut().continue_as_new(Json::null());
         Ok(Json::null())
     };

@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, task::Poll};
 
-use steadfast_core::{Halt, Json, Note, PollKind};
+use steadfast_core::{Halt, Json, Message, Note, OpId, PollKind};
 
 use crate::{
     code::{Ended, Select, Shared, join},
@@ -12,9 +12,11 @@ use crate::{
 /// Pending once, without anybody who would wake it.
 async fn pause() {
     let mut first = true;
-    std::future::poll_fn(|_| {
-        if std::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) }
-    })
+    std::future::poll_fn(
+        |_| {
+            if std::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) }
+        },
+    )
     .await;
 }
 
@@ -107,7 +109,7 @@ fn a_version_marker_or_a_new_beginning_inside_a_step_is_refused() {
 fn draws_inside_a_step_differ_and_take_no_number() {
     let rig = Rig::start(async |s: Rc<Shared>| {
         s.machine.borrow_mut().enter_step(Some("outer".into()));
-        let (one, two) = (s.machine.borrow_mut().draw(), s.machine.borrow_mut().draw());
+        let (one, two) = (s.draw(), s.draw());
         s.machine.borrow_mut().enter_step(None);
         assert_ne!(one, two);
         assert_eq!(s.step("first").id.0, 0);
@@ -203,18 +205,19 @@ fn a_refused_end_is_computed_again_and_moves_up_what_came_behind() {
         Ok(json(join(vec![Box::pin(update), Box::pin(signal)]).await.len()))
     });
     rig.end(0, Ended::Proposed(Some(json(1)), 0));
+    let message = Message::Signal { name: "go".into(), id: None, payload: json(1) };
+    rig.shared.machine.borrow_mut().apply(message, rig.now);
     let mut turn = rig.take();
-    rig.signal("go", None, 1);
-    let again = rig.shared.machine.borrow_mut().refused(&mut turn, steadfast_core::OpId(0));
-    assert!(again && turn.is_empty());
+    // The step is asked for while the turn is under way, and waits for all of it.
     rig.deliver();
-    rig.poll(PollKind::Wake);
-    rig.commit();
+    let again = rig.shared.machine.borrow_mut().refused(&mut turn, OpId(0));
+    assert!(again && turn.deferred.is_empty());
+    rig.land(turn);
+    assert_eq!(*rig.bench.started.borrow(), [(OpId(0), 1), (OpId(0), 1), (OpId(2), 1)]);
     rig.end(0, Ended::Proposed(Some(json(2)), 1));
-    rig.commit();
     rig.step_ends(2, Ok(json("ran")));
     rig.commit();
     assert!(rig.is_over());
     let firsts: Vec<u64> = rig.turns.iter().map(|turn| turn.first).collect();
-    assert_eq!(firsts[0], 1, "no gap where the refused end was: {firsts:?}");
+    assert_eq!(firsts, [1, 2, 4], "no gap where the refused end was");
 }

@@ -1,6 +1,9 @@
 //! The replay machine against random programs in a simulated world, and one behaviour at a time.
 
+#![allow(clippy::unwrap_used)] // A helper that unwraps fails the test that it serves.
+
 mod anew;
+mod check;
 mod code;
 mod durable;
 mod fuzz;

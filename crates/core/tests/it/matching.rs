@@ -53,7 +53,8 @@ fn another_name_is_named() {
 
 #[test]
 fn a_removed_operation_is_noticed() {
-    let rig = Rig::load(recorded(), Limits::default(), async |s: Rc<Shared>| s.step("second").await);
+    let rig =
+        Rig::load(recorded(), Limits::default(), async |s: Rc<Shared>| s.step("second").await);
     differs(&rig, "step \"first\" as operation #0", "step \"second\" as operation #0");
 }
 

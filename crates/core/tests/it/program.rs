@@ -12,7 +12,12 @@ use crate::code::{Boxed, Op, Select, Shared, join};
 /// A part of a program.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    Step { name: u8, mode: u8, retry: bool, undo: bool },
+    Step {
+        name: u8,
+        mode: u8,
+        retry: bool,
+        undo: bool,
+    },
     Activity(u8),
     Timer(u16),
     Signal(u8),
@@ -146,14 +151,12 @@ fn op(node: &Node, shared: &Rc<Shared>, last: u64) -> Option<Op> {
         Node::Get(k) => Call::StateGet { scope: Scope::Owner, key: key(k) },
         Node::Set(k) => {
             // Now and then the key is removed.
-            let value = (last % 4 != 0).then(|| text(last));
+            let value = (!last.is_multiple_of(4)).then(|| text(last));
             Call::StateSet { scope: Scope::Owner, key: key(k), value }
         }
         Node::Update(k) => Call::StateUpdate { scope: Scope::Owner, key: key(k) },
         Node::Wait(k) => Call::StateWait { scope: Scope::Owner, key: key(k) },
-        Node::Send(to) => {
-            Call::Send { to: task(*to), name: "sent".into(), payload: text(last) }
-        }
+        Node::Send(to) => Call::Send { to: task(*to), name: "sent".into(), payload: text(last) },
         _ => return None,
     }))
 }
@@ -192,7 +195,8 @@ fn run<'a>(node: &'a Node, shared: &'a Rc<Shared>, last: u64) -> Boxed<'a, u64> 
                 }
                 Some(held) => {
                     let mut held: Boxed<'_, Outcome> = Box::pin(held);
-                    let begun = std::future::poll_fn(|cx| held.as_mut().poll(cx).map(Some).into_now());
+                    let begun =
+                        std::future::poll_fn(|cx| held.as_mut().poll(cx).map(Some).into_now());
                     let early = begun.await;
                     let last = run(meanwhile, shared, last).await;
                     match early {
@@ -253,7 +257,9 @@ impl Program {
     pub(crate) fn start(&self, shared: &Rc<Shared>) -> Boxed<'static, Outcome> {
         let (program, shared) = (self.clone(), Rc::clone(shared));
         Box::pin(async move {
-            let run_no: u32 = shared.machine.borrow().input().unwrap().read().unwrap();
+            // Whatever a foreign history holds counts as the first run.
+            let input = shared.machine.borrow().input().and_then(|input| input.read().ok());
+            let run_no: u32 = input.unwrap_or(0);
             let last = run(&program.body, &shared, u64::from(run_no)).await;
             shared.say(format!("ended with {last}"));
             if run_no < program.runs {

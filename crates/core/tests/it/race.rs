@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use steadfast_core::{Action, Answer, Effect, Event, Json, Limits, Message, OpId, Outcome, Record, Scope};
+use steadfast_core::{
+    Action, Answer, Effect, Event, Json, Limits, Message, OpId, Outcome, Record, Scope,
+};
 
 use crate::{
     code::{Boxed, Ended, Op, Select, Shared},
@@ -10,7 +12,9 @@ use crate::{
 };
 
 /// Races a signal against one other wait, then sleeps.
-fn race(other: impl Fn(&Rc<Shared>) -> Op + 'static) -> impl Fn(Rc<Shared>) -> Boxed<'static, Outcome> {
+fn race(
+    other: impl Fn(&Rc<Shared>) -> Op + 'static,
+) -> impl Fn(Rc<Shared>) -> Boxed<'static, Outcome> {
     let other = Rc::new(other);
     move |s| {
         let other = Rc::clone(&other);
@@ -55,7 +59,10 @@ fn withdrawn_once(other: impl Fn(&Rc<Shared>) -> Op + 'static, is: fn(&Effect) -
 
 #[test]
 fn a_question_is_closed() {
-    withdrawn_once(|s| s.ask("q", None), |e| matches!(e, Effect::CloseQuestion { key } if key == "q"));
+    withdrawn_once(
+        |s| s.ask("q", None),
+        |e| matches!(e, Effect::CloseQuestion { key } if key == "q"),
+    );
 }
 
 #[test]

@@ -3,9 +3,7 @@
 use std::{cell::RefCell, rc::Rc, task::Poll};
 
 use proptest::prelude::*;
-use steadfast_core::{
-    Event, Limits, Machine, Outcome, PollKind, Record, Turn, Urgency, View,
-};
+use steadfast_core::{Event, Limits, Machine, Outcome, PollKind, Record, Turn, Urgency, View};
 
 use crate::{
     code::{Boxed, Shared, poll_once},
@@ -222,7 +220,7 @@ fn agree(one: &[String], other: &[String]) {
 }
 
 /// Runs a program to its end, and gives back each run's history.
-fn run(program: &Program, store: Store, mut crashes: u32) -> Vec<Vec<Record>> {
+pub(crate) fn run(program: &Program, store: Store, mut crashes: u32) -> Vec<Vec<Record>> {
     let store = Rc::new(RefCell::new(store));
     let mut histories = Vec::new();
     let mut before: Vec<String> = Vec::new();
@@ -286,7 +284,7 @@ proptest! {
         for length in 1..=history.len() {
             let part = &history[..length];
             agree(&whole, &trace(&program, part));
-            if (seed as usize + length) % 3 == 0 {
+            if (seed as usize ^ length).is_multiple_of(3) {
                 run(&program, Store::resume(seed, part.to_vec()), 1);
             }
         }

@@ -262,6 +262,10 @@ impl Shared {
         self.call(Call::StateSet { scope, key, value: Some(json(value)) })
     }
 
+    pub(crate) fn draw(&self) -> u64 {
+        self.machine.borrow_mut().draw()
+    }
+
     pub(crate) fn send(self: &Rc<Shared>, name: &str) -> Op {
         let to = TaskId::new("other").unwrap();
         self.call(Call::Send { to, name: name.into(), payload: Json::null() })

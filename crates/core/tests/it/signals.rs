@@ -89,7 +89,7 @@ fn one_that_goes_back_is_handed_to_whoever_waits_already() {
             drop(held);
             stop
         });
-        let second: Boxed<'_, Outcome> = Box::pin(s.wait("go"));
+        let second: Boxed<'_, Outcome> = Box::pin(async { s.wait("go").await });
         let results = join(vec![first, second]).await;
         Ok(json(results.into_iter().flatten().collect::<Vec<Json>>()))
     });
@@ -102,9 +102,8 @@ fn one_that_goes_back_is_handed_to_whoever_waits_already() {
 #[test]
 fn those_who_wait_are_served_in_program_order() {
     let mut rig = Rig::start(async |s: Rc<Shared>| {
-        let waits = || -> Vec<Boxed<'_, Outcome>> {
-            vec![Box::pin(s.wait("go")), Box::pin(s.wait("go"))]
-        };
+        let waits =
+            || -> Vec<Boxed<'_, Outcome>> { vec![Box::pin(s.wait("go")), Box::pin(s.wait("go"))] };
         let (index, first) = Select(waits()).await;
         Ok(json((index, first?)))
     });

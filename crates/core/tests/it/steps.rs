@@ -148,9 +148,8 @@ fn time_is_that_of_the_last_delivery_live_and_on_replay() {
 #[test]
 fn a_timer_that_was_set_keeps_its_time_whatever_the_code_says_now() {
     let set = Event::TimerSet { op: OpId(0), fire_at: Timestamp(50) };
-    let mut rig = Rig::load(history([set]), Limits::default(), async |s: Rc<Shared>| {
-        s.timer(999).await
-    });
+    let mut rig =
+        Rig::load(history([set]), Limits::default(), async |s: Rc<Shared>| s.timer(999).await);
     assert_eq!(rig.shared.machine.borrow_mut().next_deadline(), Some(Timestamp(50)));
     rig.tick(50);
     rig.commit();

@@ -98,7 +98,7 @@ fn another_marker_in_its_place_is_noticed() {
 #[test]
 fn a_draw_is_the_same_in_every_replay() {
     let code = async |s: Rc<Shared>| {
-        let drawn = (s.machine.borrow_mut().draw(), s.machine.borrow_mut().draw());
+        let drawn = (s.draw(), s.draw());
         assert_ne!(drawn.0, drawn.1);
         s.say(format!("{drawn:?}"));
         s.step("one").await

@@ -1,0 +1,106 @@
+//! Starting a task.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::content::{Content, Place, Reach, Task, expired};
+use crate::{Desk, Lease, NewTask, Refusal, Result, Started, TaskKey, TaskRow};
+
+impl Content {
+    /// Starts a task, held by `desk` if it asks for that and there is one.
+    pub(super) fn start(&mut self, new: NewTask, desk: Option<Desk>) -> Result<Started> {
+        let dedup = new.dedup.clone().map(|dedup| (new.owner.clone(), new.tool.clone(), dedup));
+        if let Some(task) = dedup.as_ref().and_then(|d| self.tasks.get(self.dedup.get(d)?))
+            && !expired(&task.row, new.created)
+        {
+            return Ok(Started::Existing { key: task.row.key, id: task.row.id.clone() });
+        }
+        if self.ids.contains_key(&new.id) {
+            return Err(Refusal::Exists.into());
+        }
+        let hold = desk.filter(|_| new.hold);
+        let wake = new.wake.filter(|wake| *wake > new.created);
+        self.last_task += 1;
+        let key = TaskKey(self.last_task);
+        if let Some(dedup) = dedup
+            && let Some(old) = self.dedup.insert(dedup, key)
+            && let Some(old) = self.tasks.get_mut(&old)
+        {
+            // It has expired. Its removal must not take the key from the new task.
+            old.dedup = None;
+        }
+        let task = build(key, new);
+        self.insert(task);
+        let mut mail = false;
+        for body in self.kept_for(key) {
+            mail = true;
+            self.deliver(key, None, body, &mut Reach::of(Desk(0)));
+        }
+        let lease = match (wake, hold) {
+            (Some(wake), _) => {
+                self.put(key, Place::Parked(Some(wake)));
+                None
+            }
+            (None, Some(desk)) => {
+                self.put(key, Place::Desk(desk));
+                Some(Lease { key, epoch: 1 })
+            }
+            (None, None) => {
+                self.give_back(key);
+                None
+            }
+        };
+        Ok(Started::New { key, lease, mail })
+    }
+
+    fn insert(&mut self, task: Task) {
+        let row = &task.row;
+        let key = row.key;
+        self.ids.insert(row.id.clone(), key);
+        self.owners.entry(row.owner.clone()).or_default().insert(key);
+        if let Some((parent, _)) = row.parent {
+            self.children.entry(parent).or_default().insert(key);
+        }
+        self.expiries.extend(row.expires.map(|expires| (expires, key)));
+        let counts = self.counts.entry(row.owner.clone()).or_default();
+        *counts.entry(row.status).or_default() += 1;
+        self.tasks.insert(key, task);
+    }
+}
+
+fn build(key: TaskKey, new: NewTask) -> Task {
+    let row = TaskRow {
+        key,
+        id: new.id,
+        tool: new.tool,
+        version: new.version,
+        owner: new.owner,
+        status: new.status,
+        created: new.created,
+        updated: new.created,
+        ended: None,
+        expires: new.expires,
+        wake: None,
+        parent: new.parent.map(|parent| (parent.key, parent.op)),
+        desk: None,
+        epoch: 1,
+        deaths: 0,
+        tags: new.tags,
+        about: new.about,
+        view: new.view,
+        end: None,
+    };
+    Task {
+        row,
+        // Nowhere yet: mail that was kept for it must not make it ready before it has its place.
+        place: Place::Halted(None),
+        tells: new.parent.is_some_and(|parent| parent.notify),
+        dedup: new.dedup,
+        history: new.events,
+        inbox: BTreeMap::new(),
+        last_seq: 0,
+        notices: BTreeMap::new(),
+        questions: Vec::new(),
+        activities: BTreeMap::new(),
+        watches: BTreeSet::new(),
+    }
+}

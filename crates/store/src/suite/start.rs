@@ -1,0 +1,200 @@
+//! Starting tasks.
+
+use std::collections::BTreeMap;
+
+use steadfast_core::{OpId, Status, Timestamp};
+
+use super::{Fixture, make::*};
+use crate::{Lease, NewTask, Parent, Refusal, Started, Store, TaskKey, TaskRow};
+
+/// Every field comes back as it was given.
+pub async fn a_started_task_reads_back_whole<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let root = start(&store, task("root")).await;
+    let tags = BTreeMap::from([("a".into(), "1".into()), ("b".into(), String::new())]);
+    let given = NewTask {
+        tool: "other".into(),
+        version: u32::MAX,
+        owner: Some(who("ann")),
+        tags: tags.clone(),
+        parent: Some(Parent { key: root, op: OpId(u32::MAX), notify: false }),
+        created: Timestamp(-5),
+        expires: Some(at(7)),
+        about: vec![0, 255],
+        view: Vec::new(),
+        events: vec![vec![], vec![1]],
+        ..task("a")
+    };
+    let lease = hold(&store, given).await;
+    let expected = TaskRow {
+        key: lease.key,
+        id: id("a"),
+        tool: "other".into(),
+        version: u32::MAX,
+        owner: Some(who("ann")),
+        status: Status::Running,
+        created: Timestamp(-5),
+        updated: Timestamp(-5),
+        ended: None,
+        expires: Some(at(7)),
+        wake: None,
+        parent: Some((root, OpId(u32::MAX))),
+        desk: Some(store.desk()),
+        epoch: lease.epoch,
+        deaths: 0,
+        tags,
+        about: vec![0, 255],
+        view: Vec::new(),
+        end: None,
+    };
+    assert_eq!(store.get(caller("ann"), id("a")).await.unwrap(), expected);
+    assert_eq!(store.row(lease.key).await.unwrap(), Some(expected));
+    let page = store.history(lease.key, crate::Order::OldestFirst, None, 9).await.unwrap();
+    assert_eq!(page.events, [(0, vec![]), (1, vec![1])]);
+}
+
+/// What one handle starts the others see.
+pub async fn a_started_task_is_seen_by_other_handles<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let lease = hold(&one, task("a")).await;
+    assert_eq!(two.row(lease.key).await.unwrap().unwrap().desk, Some(one.desk()));
+}
+
+/// Desks are numbered from above zero.
+pub async fn every_handle_has_a_desk_of_its_own<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    assert!(one.desk().0 > 0 && two.desk().0 > 0);
+    assert_ne!(one.desk(), two.desk());
+    let desk = one.desk();
+    fixture.kill(one).await;
+    assert_ne!(fixture.open().await.desk(), desk, "also one that died is not used again");
+}
+
+/// Later tasks have higher numbers, also after removals.
+pub async fn numbers_rise<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let first = hold(&store, task("a")).await;
+    take(&store, end(first)).await;
+    store.purge(operator(0), id("a")).await.unwrap();
+    let second = start(&store, task("b")).await;
+    assert!(second > first.key);
+}
+
+/// Without `hold` anybody may take it.
+pub async fn a_task_that_is_not_held_is_ready<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let started = one.start(ready("a")).await.unwrap();
+    assert!(matches!(started, Started::New { lease: None, mail: false, .. }), "{started:?}");
+    assert_eq!(get(&one, "a").await.desk, None);
+    assert_eq!(names(&claim(&two, 0).await), ["a"]);
+}
+
+/// With `hold` nobody else can.
+pub async fn a_held_task_is_not_ready<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let lease = hold(&one, task("a")).await;
+    assert!(claim(&two, 99).await.is_empty());
+    assert!(claim(&one, 99).await.is_empty());
+    take(&one, turn(lease)).await;
+}
+
+/// It is neither held nor ready before its time.
+pub async fn a_start_in_the_future_waits_for_it<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let started = store.start(later("a", 10)).await.unwrap();
+    assert!(matches!(started, Started::New { lease: None, .. }), "{started:?}");
+    assert_eq!(get(&store, "a").await.wake, Some(at(10)));
+    assert_eq!(store.next_wake().await.unwrap(), Some(at(10)));
+    assert!(claim(&store, 9).await.is_empty());
+    let claimed = claim(&store, 10).await;
+    assert_eq!(names(&claimed), ["a"]);
+    assert_eq!(claimed[0].row.wake, None);
+    assert_eq!(store.next_wake().await.unwrap(), None);
+}
+
+/// A wake that is not later than the start changes nothing.
+pub async fn a_start_that_is_due_begins_at_once<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let lease = hold(&store, later("a", 0)).await;
+    assert_eq!(get(&store, "a").await.wake, None);
+    take(&store, turn(lease)).await;
+}
+
+/// Whoever the first belongs to, and also when it has expired.
+pub async fn an_id_is_used_once<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let first = NewTask { owner: Some(who("ann")), expires: Some(at(5)), ..task("a") };
+    let key = start(&store, first).await;
+    let again = NewTask { owner: Some(who("bob")), created: at(6), ..task("a") };
+    assert_eq!(refused(store.start(again).await), Refusal::Exists);
+    assert_eq!(store.list(all(), Default::default(), None, 9).await.unwrap().tasks.len(), 1);
+    assert_eq!(history(&store, key).await, ["started"]);
+}
+
+/// The id is free again once the task is removed.
+pub async fn a_removed_id_can_be_used_again<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let first = hold(&store, task("a")).await;
+    take(&store, end(first)).await;
+    store.purge(operator(0), id("a")).await.unwrap();
+    let second = hold(&store, task("a")).await;
+    assert_eq!(history(&store, second.key).await, ["started"]);
+    assert_eq!(refused(store.turn(turn(first)).await), Refusal::Fenced);
+}
+
+fn deduped(name: &str) -> NewTask {
+    NewTask { dedup: Some("once".into()), owner: Some(who("ann")), ..task(name) }
+}
+
+async fn existing(store: &impl Store, task: NewTask) -> TaskKey {
+    match store.start(task).await {
+        Ok(Started::Existing { key, id }) => {
+            let row = store.row(key).await.unwrap().unwrap();
+            assert_eq!(row.id, id);
+            key
+        }
+        other => panic!("started anew: {other:?}"),
+    }
+}
+
+/// The first task is the answer, also after it has ended.
+pub async fn a_dedup_key_starts_one_task<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let first: Lease = hold(&one, deduped("a")).await;
+    assert_eq!(existing(&two, deduped("b")).await, first.key);
+    assert_eq!(refused(two.get(operator(0), id("b")).await), Refusal::Unknown);
+    take(&one, end(first)).await;
+    assert_eq!(existing(&two, deduped("c")).await, first.key);
+}
+
+/// It is this principal's, for this tool.
+pub async fn a_dedup_key_is_of_one_principal_and_tool<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    start(&store, deduped("a")).await;
+    start(&store, NewTask { owner: Some(who("bob")), ..deduped("b") }).await;
+    let nobody = start(&store, NewTask { owner: None, ..deduped("c") }).await;
+    start(&store, NewTask { tool: "other".into(), ..deduped("d") }).await;
+    start(&store, NewTask { dedup: Some("twice".into()), ..deduped("e") }).await;
+    assert_eq!(existing(&store, NewTask { owner: None, ..deduped("f") }).await, nobody);
+}
+
+/// A client that repeats its call with the same id is no intruder.
+pub async fn a_dedup_key_comes_before_the_id<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let first = start(&store, deduped("a")).await;
+    assert_eq!(existing(&store, deduped("a")).await, first);
+}
+
+/// The new task has the key then; the old one's removal does not take it away.
+pub async fn a_dedup_key_outlives_a_task_that_expired_or_is_gone<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let old = hold(&store, deduped("a")).await;
+    take(&store, end_at(old, Some(at(5)), false)).await;
+    assert_eq!(existing(&store, NewTask { created: at(4), ..deduped("b") }).await, old.key);
+    let new = hold(&store, NewTask { created: at(5), ..deduped("b") }).await;
+    assert_eq!(store.sweep(at(5), 9).await.unwrap().removed, 1);
+    assert_eq!(existing(&store, NewTask { created: at(6), ..deduped("c") }).await, new.key);
+    take(&store, end(new)).await;
+    store.purge(operator(6), id("b")).await.unwrap();
+    start(&store, NewTask { created: at(7), ..deduped("d") }).await;
+}

@@ -1,0 +1,146 @@
+//! Kills the workload at random, many times, and then checks every invariant.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use steadfast_crash::{Ledger, Rng, check};
+
+type Error = Box<dyn std::error::Error>;
+
+/// Kills the workload at random, many times, and then checks every invariant.
+#[derive(Parser)]
+struct Args {
+    /// How often to kill.
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// Fixes the workload and the kill schedule; by chance if absent.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// New tasks for each life.
+    #[arg(long, default_value_t = 30)]
+    tasks_per_life: u64,
+    /// How many processes share the file at a time.
+    #[arg(long, default_value_t = 1)]
+    processes: usize,
+    /// Where to keep store, ledger and logs; they are removed if all is well.
+    #[arg(long)]
+    dir: PathBuf,
+}
+
+struct Run {
+    args: Args,
+    seed: u64,
+    life: u32,
+    victim: PathBuf,
+}
+
+impl Run {
+    fn spawn(&mut self, finish: bool, tasks: u64) -> Result<Child, Error> {
+        self.life += 1;
+        let dir = &self.args.dir;
+        let log = std::fs::File::create(dir.join(format!("life-{}.log", self.life)))?;
+        let mut command = Command::new(&self.victim);
+        command
+            .arg("--store").arg(dir.join("store.db"))
+            .arg("--ledger").arg(dir.join("ledger"))
+            .args(["--life", &self.life.to_string(), "--seed", &self.seed.to_string()])
+            .args(["--tasks", &tasks.to_string()])
+            .stderr(log)
+            .stdout(if finish { Stdio::piped() } else { Stdio::null() });
+        if finish {
+            command.arg("--finish");
+        }
+        Ok(command.spawn()?)
+    }
+
+    /// Kills one process after the other; says how many died of something else.
+    #[allow(clippy::print_stdout)]
+    fn kill_many(&mut self) -> Result<Vec<String>, Error> {
+        let mut rng = Rng::of(self.seed, 7);
+        let mut alive: Vec<Child> = Vec::new();
+        let mut wrong = Vec::new();
+        for kill in 1..=self.args.kills {
+            let tasks = u64::from(kill) * self.args.tasks_per_life;
+            while alive.len() < self.args.processes {
+                alive.push(self.spawn(false, tasks)?);
+            }
+            std::thread::sleep(Duration::from_millis(20 + rng.below(230)));
+            let index = rng.below(alive.len() as u64) as usize;
+            let mut victim = alive.swap_remove(index);
+            if let Some(status) = victim.try_wait()? {
+                wrong.push(format!("life {} ended by itself: {status}", self.life));
+            }
+            victim.kill()?;
+            victim.wait()?;
+            if kill % 50 == 0 {
+                println!("{kill} kills");
+            }
+        }
+        for mut left in alive {
+            left.kill()?;
+            left.wait()?;
+        }
+        Ok(wrong)
+    }
+}
+
+fn tail(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().rev().take(5).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+#[allow(clippy::print_stdout)]
+fn main() -> Result<ExitCode, Error> {
+    let args = Args::parse();
+    let clock = Instant::now();
+    std::fs::create_dir_all(&args.dir)?;
+    let entropy = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+    let seed = args.seed.unwrap_or(entropy as u64);
+    println!("seed {seed}, {} kills, {} process(es) at a time", args.kills, args.processes);
+    let victim = std::env::current_exe()?.with_file_name("victim");
+    let tasks = u64::from(args.kills) * args.tasks_per_life;
+    let mut run = Run { args, seed, life: 0, victim };
+    let mut wrong = run.kill_many()?;
+    let mut last = run.spawn(true, tasks)?;
+    let deadline = Instant::now() + Duration::from_secs(300);
+    let status = loop {
+        if let Some(status) = last.try_wait()? {
+            break Some(status);
+        }
+        if Instant::now() > deadline {
+            last.kill()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let output = String::from_utf8_lossy(&last.wait_with_output()?.stdout).into_owned();
+    if !status.is_some_and(|status| status.success()) {
+        let log = tail(&run.args.dir.join(format!("life-{}.log", run.life)));
+        wrong.push(format!("the last life did not finish ({status:?}): {log}"));
+    }
+    let entries = Ledger::read(&run.args.dir.join("ledger"))?;
+    let counter = output.trim().parse().unwrap_or(u64::MAX);
+    wrong.extend(check::check(&entries, seed, tasks, counter));
+    let effects = entries.iter().filter(|entry| entry.what == "effect").count();
+    println!(
+        "{tasks} tasks, {effects} effects, {} lives in {:.1} s",
+        run.life,
+        clock.elapsed().as_secs_f64()
+    );
+    if wrong.is_empty() {
+        std::fs::remove_dir_all(&run.args.dir)?;
+        println!("every invariant holds");
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in wrong.iter().take(20) {
+        println!("WRONG: {line}");
+    }
+    println!("{} in all; store, ledger and logs are in {}", wrong.len(), run.args.dir.display());
+    println!("again with: --seed {seed} --kills {}", run.args.kills);
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,101 @@
+//! A process that runs the workload on a SQLite file until it is killed, or done.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use clap::Parser;
+use steadfast_crash::{
+    At, Bent, Ledger,
+    driver::{self, Job},
+    everything::{self, Finale},
+    workload,
+};
+use steadfast_engine::{Engine, Principal};
+use steadfast_store::Store;
+
+type Error = Box<dyn std::error::Error>;
+
+/// Runs the workload on a SQLite file until it is killed, or done.
+#[derive(Parser)]
+struct Args {
+    /// The SQLite file.
+    #[arg(long)]
+    store: PathBuf,
+    /// The ledger.
+    #[arg(long)]
+    ledger: PathBuf,
+    /// Which life this is.
+    #[arg(long)]
+    life: u32,
+    /// Fixes what each task does.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many tasks.
+    #[arg(long, default_value_t = 100)]
+    tasks: u64,
+    /// Go to the end and say the counter's value, instead of waiting to be killed.
+    #[arg(long)]
+    finish: bool,
+    /// Instead of the workload, one task with everything in it: complete, fail or cancelled.
+    #[arg(long)]
+    everything: Option<String>,
+    /// Abort before or after a commit, as in `before:12`.
+    #[arg(long)]
+    die: Option<String>,
+}
+
+#[tokio::main]
+#[allow(clippy::print_stdout)] // What it prints is what the supervisor reads.
+async fn main() -> Result<(), Error> {
+    let args = Args::parse();
+    let past = if args.ledger.exists() { Ledger::read(&args.ledger)? } else { Vec::new() };
+    let ledger = Ledger::in_file(&args.ledger, args.life)?;
+    let sqlite = Arc::new(steadfast_sqlite::Options::new(&args.store).open()?);
+    let mut bent = Bent::new(sqlite.clone());
+    if let Some((number, at)) = args.die.as_deref().and_then(death) {
+        bent = bent.dying(number, at, || std::process::abort());
+    }
+    let store = Arc::new(bent);
+    let builder = Engine::builder(store.clone());
+    if let Some(finale) = args.everything.as_deref().and_then(finale) {
+        let engine = everything::tools(builder, &ledger).start();
+        let tasks = engine.tasks(Principal::new("ada")?);
+        let end = everything::play(&tasks, finale).await?;
+        let end = tasks
+            .wait_for(&end.id, |info| {
+                use steadfast_engine::Compensation as C;
+                finale == Finale::Complete || matches!(info.compensation, Some(C::Done | C::Failed { .. }))
+            })
+            .await?;
+        engine.shutdown(Duration::from_secs(5)).await;
+        let output = end.output.as_ref().map_or("-", |output| output.text());
+        println!("{} {} {output}", store.commits(), end.status);
+        return Ok(());
+    }
+    let engine = workload::tools(builder, &ledger).start();
+    let tasks = engine.tasks(Principal::new("ada")?);
+    let mut job = Job::new(args.seed, args.tasks, 64, &past);
+    job.look_again = if args.finish { 100 } else { 2 };
+    driver::drive(&tasks, &ledger, &job).await;
+    if !args.finish {
+        std::future::pending::<()>().await;
+    }
+    let row = sqlite.state("global".into(), "count".into()).await?;
+    engine.shutdown(Duration::from_secs(5)).await;
+    println!("{}", row.value.map_or_else(|| "0".into(), |v| String::from_utf8_lossy(&v).into_owned()));
+    Ok(())
+}
+
+fn death(text: &str) -> Option<(u64, At)> {
+    let (side, number) = text.split_once(':')?;
+    let at = if side == "before" { At::Before } else { At::After };
+    Some((number.parse().ok()?, at))
+}
+
+fn finale(text: &str) -> Option<Finale> {
+    match text {
+        "complete" => Some(Finale::Complete),
+        "fail" => Some(Finale::Fail),
+        "cancelled" => Some(Finale::Cancelled),
+        _ => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! The workload in virtual time, from a seed, with a store that fails and a process that dies; and
+//! the proof that wrong engines would be noticed.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_crash::{
+    Bent, Faults, Ledger, Mutant, Rng, check,
+    driver::{self, Job},
+    workload,
+};
+use steadfast_engine::{Engine, Principal, Simulated, Timestamp};
+use steadfast_store::{Disk, Store};
+
+struct Scenario {
+    seed: u64,
+    tasks: u64,
+    deaths: u64,
+    faults: Faults,
+    mutant: Option<Mutant>,
+    /// Processes that share the store at a time.
+    processes: u64,
+}
+
+impl Scenario {
+    fn new(seed: u64) -> Scenario {
+        let faults = Faults { fails: 3, lost: 2, slow: 5 };
+        Scenario { seed, tasks: 40, deaths: 6, faults, mutant: None, processes: 1 }
+    }
+
+    /// Lives until the end, and returns what is wrong.
+    async fn run(&self) -> Vec<String> {
+        let disk = Disk::new();
+        let begun = tokio::time::Instant::now();
+        let mut ledger = Ledger::in_memory();
+        let mut dice = Rng::of(self.seed, 3);
+        for death in 0..=self.deaths {
+            let last = death == self.deaths;
+            let mut lives = Vec::new();
+            for _ in 0..self.processes {
+                let memory = Arc::new(disk.open());
+                let bent = Bent::new(memory.clone())
+                    .faulty(self.faults.clone(), dice.next())
+                    .mutant(self.mutant);
+                let epoch = Timestamp(1_800_000_000_000).plus(begun.elapsed());
+                let world = Simulated::new(epoch, dice.next());
+                let builder = Engine::builder(Arc::new(bent)).world(world);
+                let engine = workload::tools(builder, &ledger).start();
+                let tasks = engine.tasks(Principal::new("ada").unwrap());
+                let job = Job::new(self.seed, self.tasks, 16, &ledger.entries());
+                let hand = ledger.clone();
+                let driver = tokio::spawn(async move { driver::drive(&tasks, &hand, &job).await });
+                lives.push((engine, memory, driver));
+                ledger = ledger.next_life();
+            }
+            if last {
+                let hours = Duration::from_secs(3600);
+                for (_, _, driver) in &mut lives {
+                    match tokio::time::timeout(hours, driver).await {
+                        Ok(ended) => ended.unwrap(),
+                        Err(_) => return vec!["the last life did not finish in an hour".into()],
+                    }
+                }
+            } else {
+                tokio::time::sleep(Duration::from_millis(dice.below(150))).await;
+            }
+            for (engine, memory, driver) in lives {
+                memory.kill();
+                driver.abort();
+                drop(engine);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let row = disk.open().state("global".into(), "count".into()).await.unwrap();
+        let text = row.value.map(|v| String::from_utf8(v).unwrap()).unwrap_or_else(|| "0".into());
+        check::check(&ledger.entries(), self.seed, self.tasks, text.parse().unwrap())
+    }
+}
+
+/// Runs a future in a runtime of its own, in virtual time, so that each seed begins alike.
+fn virtually<T>(future: impl Future<Output = T>) -> T {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap().block_on(future)
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let many = std::env::var("STEADFAST_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    0..many
+}
+
+#[test]
+fn every_invariant_holds_under_faults_and_deaths() {
+    for seed in seeds() {
+        let wrong = virtually(Scenario::new(seed).run());
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
+    }
+}
+
+#[test]
+fn every_invariant_holds_when_processes_share_a_store_and_die() {
+    for seed in seeds() {
+        let scenario = Scenario { processes: 2, deaths: 3, ..Scenario::new(seed) };
+        let wrong = virtually(scenario.run());
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
+    }
+}
+
+/// A mutant must be noticed within a few seeds, by what it does wrong.
+fn noticed(mutant: Mutant, processes: u64, sign: &str) {
+    let mut said = Vec::new();
+    for seed in 0..40 {
+        let faults = Faults { fails: 0, lost: 0, slow: 0 };
+        let scenario =
+            Scenario { mutant: Some(mutant), processes, faults, ..Scenario::new(seed) };
+        let wrong = virtually(scenario.run());
+        if wrong.iter().any(|line| line.contains(sign)) {
+            return;
+        }
+        said.extend(wrong);
+    }
+    panic!("{mutant:?} was not noticed by {sign:?}; said was {said:#?}");
+}
+
+#[test]
+fn a_reply_before_its_commit_is_noticed() {
+    noticed(Mutant::ReplyBeforeCommit, 1, "gone");
+}
+
+#[test]
+fn a_skipped_fence_is_noticed() {
+    noticed(Mutant::SkippedFence, 2, "");
+}
+
+#[test]
+fn a_result_delivered_twice_is_noticed() {
+    noticed(Mutant::DeliveredTwice, 1, "");
+}
+
+#[test]
+fn a_cancel_that_is_forgotten_is_noticed() {
+    noticed(Mutant::ForgottenCancel, 1, "its cancel was acknowledged");
+}
+
+#[test]
+fn a_result_that_is_not_recorded_is_noticed() {
+    noticed(Mutant::LostRecord, 1, "took effect");
+}
