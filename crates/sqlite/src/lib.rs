@@ -1,1 +1,37 @@
+//! A Steadfast store in one SQLite file, for one process or several on one machine.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), steadfast_sqlite::OpenError> {
+//! let store = steadfast_sqlite::Store::open("tasks.db")?;
+//! # Ok(()) }
+//! ```
+//!
+//! * [`Options`] opens a file and refuses, untouched, one that it can't keep its promises on:
+//!   damaged, newer, of another application, on a network file system.
+//! * `writer` is the one thread that writes. It takes every command that waits in the `queue`,
+//!   applies them in one transaction, commits, and only then answers: one flush for all of them. A
+//!   refused command has not written anything; a failed one is undone with its batch, and the
+//!   others are done again without it.
+//! * `write` holds the commands, one file per family, and `read` what is answered from connections
+//!   of their own.
+//! * `desk` is who is alive: a lock file per handle, in the directory `<file>.desks`. Removing that
+//!   directory while a process runs makes it look dead.
+//! * `schema` has the tables, and says where a task lies and how events are found.
 
+mod desk;
+mod error;
+mod options;
+mod place;
+mod queue;
+mod read;
+mod row;
+mod schema;
+mod size;
+mod store;
+mod tx;
+mod write;
+mod writer;
+
+pub use error::OpenError;
+pub use options::{Durability, Options};
+pub use store::Store;

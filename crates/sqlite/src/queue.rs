@@ -1,0 +1,147 @@
+//! Commands on their way to the writer.
+
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use steadfast_store::{Error, Result};
+use tokio::sync::oneshot;
+
+use crate::{error::Fault, tx::Tx};
+
+/// One call that writes. It may be run more than once: when another one fails, its whole batch is
+/// undone and each is run again by itself.
+pub(crate) trait Command: Send {
+    /// Does it. An error of SQLite comes back; a refusal is kept for the answer.
+    fn run(&mut self, tx: &mut Tx<'_>) -> rusqlite::Result<()>;
+
+    /// Answers the caller: with what the last run led to, or with why that does not count.
+    fn answer(self: Box<Self>, failed: Option<Error>);
+}
+
+struct Call<F, T> {
+    apply: F,
+    outcome: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<F, T> Command for Call<F, T>
+where
+    F: FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send,
+    T: Send,
+{
+    fn run(&mut self, tx: &mut Tx<'_>) -> rusqlite::Result<()> {
+        self.outcome = None;
+        self.outcome = Some(match (self.apply)(tx) {
+            Ok(value) => Ok(value),
+            Err(Fault::Refused(error)) => Err(error),
+            Err(Fault::Sql(error)) => return Err(error),
+        });
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failed: Option<Error>) {
+        let outcome = match (self.outcome, failed) {
+            // Nothing was to be undone of one that was refused.
+            (Some(Err(refused)), _) => Err(refused),
+            (_, Some(error)) => Err(error),
+            (Some(Ok(value)), None) => Ok(value),
+            (None, None) => Err(Error::Unavailable("the call was not made".into())),
+        };
+        // Nobody waits any more: the call was dropped, and took effect as if it had not been.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// A command, and roughly how many bytes it writes.
+pub(crate) struct Waiting {
+    pub(crate) command: Box<dyn Command>,
+    pub(crate) bytes: usize,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    /// The writer sleeps, so whoever comes must wake it.
+    asleep: bool,
+    closed: bool,
+}
+
+/// Commands on their way to the writer, in the order they came.
+#[derive(Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+/// What the writer finds.
+pub(crate) enum Next {
+    /// At least one command was put behind the others.
+    Some,
+    /// Nothing came in time.
+    Idle,
+    /// Nothing will come any more.
+    Closed,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a call in, and waits for its answer.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let command = Box::new(Call { apply, outcome: None, reply });
+        {
+            let mut state = self.lock();
+            if state.closed {
+                return Err(Error::Unavailable("this handle is closed".into()));
+            }
+            state.waiting.push(Waiting { command, bytes });
+            if std::mem::take(&mut state.asleep) {
+                self.wake.notify_one();
+            }
+        }
+        // Only a panic of the writer loses an answer, and then nobody knows how far it came.
+        answer.await.unwrap_or_else(|_| Err(Error::Unknown("the writer has died".into())))
+    }
+
+    /// Moves all that waits behind `into`; sleeps for at most `patience` if there is nothing.
+    pub(crate) fn take(&self, into: &mut Vec<Waiting>, patience: Duration) -> Next {
+        let mut state = self.lock();
+        if state.waiting.is_empty() && !state.closed && !patience.is_zero() {
+            state.asleep = true;
+            let idle = |state: &mut State| state.waiting.is_empty() && !state.closed;
+            state = self
+                .wake
+                .wait_timeout_while(state, patience, idle)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            state.asleep = false;
+        }
+        if state.waiting.is_empty() {
+            return if state.closed { Next::Closed } else { Next::Idle };
+        }
+        into.append(&mut state.waiting);
+        Next::Some
+    }
+
+    /// Lets nothing more in. What waits is still done, or dropped as never made if `discard`.
+    pub(crate) fn close(&self, discard: bool) {
+        let mut state = self.lock();
+        state.closed = true;
+        let dropped = if discard { std::mem::take(&mut state.waiting) } else { Vec::new() };
+        drop(state);
+        self.wake.notify_one();
+        for Waiting { command, .. } in dropped {
+            command.answer(Some(Error::Unavailable("this handle was killed".into())));
+        }
+    }
+}

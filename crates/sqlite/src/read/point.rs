@@ -1,0 +1,82 @@
+//! Reads of a few rows.
+
+use rusqlite::{Connection, OptionalExtension};
+use steadfast_core::{OpId, TaskId, Timestamp};
+use steadfast_store::{
+    ActivityRow, Caller, Error, InboxRow, QuestionRow, Refusal, Result, StateRow, TaskKey, TaskRow,
+};
+
+use super::Readers;
+use crate::{
+    row::{self, activity_columns, task_columns},
+    tx::all,
+};
+
+impl Readers {
+    pub(crate) fn get(&self, caller: &Caller, id: &TaskId) -> Result<TaskRow> {
+        const SQL: &str = concat!("SELECT ", task_columns!(), ", end FROM task WHERE id = ?");
+        let found = self.point(|conn| {
+            let mut statement = conn.prepare_cached(SQL)?;
+            statement.query_row([id.as_str()], |r| row::task(r, true)).optional()
+        })?;
+        let mine = |task: &TaskRow| caller.principal.is_none() || caller.principal == task.owner;
+        match found.filter(mine) {
+            None => Err(Error::Refused(Refusal::Unknown)),
+            Some(task) if task.expires.is_some_and(|at| at <= caller.now) => {
+                Err(Error::Refused(Refusal::Expired))
+            }
+            Some(task) => Ok(task),
+        }
+    }
+
+    pub(crate) fn row(&self, key: TaskKey) -> Result<Option<TaskRow>> {
+        self.point(|conn| row::load(conn, key.0))
+    }
+
+    pub(crate) fn inbox(&self, key: TaskKey, after: i64) -> Result<Vec<InboxRow>> {
+        self.point(|conn| row::inbox(conn, key.0, after))
+    }
+
+    pub(crate) fn questions(&self, key: TaskKey) -> Result<Vec<QuestionRow>> {
+        let sql = "SELECT key, op, body FROM question WHERE task = ? ORDER BY n";
+        self.point(|conn| {
+            all(conn, sql, [key.0], |r| {
+                Ok(QuestionRow { key: r.get(0)?, op: OpId(r.get(1)?), body: r.get(2)? })
+            })
+        })
+    }
+
+    pub(crate) fn state(&self, scope: &str, key: &str) -> Result<StateRow> {
+        let sql = "SELECT value, version FROM state WHERE scope = ? AND key = ?";
+        self.point(|conn| {
+            let mut statement = conn.prepare_cached(sql)?;
+            let row = statement.query_row([scope, key], |r| {
+                Ok(StateRow { value: r.get(0)?, version: row::count(r, 1)? })
+            });
+            Ok(row.optional()?.unwrap_or_default())
+        })
+    }
+
+    pub(crate) fn activity(&self, token: &str) -> Result<Option<ActivityRow>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            activity_columns!(),
+            " FROM activity a JOIN task t ON t.key = a.task WHERE a.token = ?"
+        );
+        self.point(|conn| conn.prepare_cached(SQL)?.query_row([token], row::activity).optional())
+    }
+
+    pub(crate) fn next_wake(&self) -> Result<Option<Timestamp>> {
+        let task = "SELECT min(wake) FROM task INDEXED BY task_wake
+                    WHERE wake IS NOT NULL AND desk IS NULL";
+        let activity = "SELECT min(due) FROM activity WHERE due IS NOT NULL";
+        self.point(|conn| {
+            let (task, activity) = (least(conn, task)?, least(conn, activity)?);
+            Ok(task.into_iter().chain(activity).min().map(Timestamp))
+        })
+    }
+}
+
+fn least(conn: &Connection, sql: &str) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached(sql)?.query_row([], |r| r.get(0))
+}

@@ -1,0 +1,197 @@
+//! The tables, and how an older file becomes one of today.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Marks a file as ours: "stdf".
+pub(crate) const APPLICATION: i64 = 0x7374_6466;
+
+/// The version that this code reads and writes: one per migration.
+pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// Each takes a file from the version of its place in the list to the next. A migration that has
+/// been released is never changed.
+const MIGRATIONS: [&str; 1] = [FIRST];
+
+/// How many events one segment of the log holds, as a power of two.
+///
+/// Events are appended to one log, and found by `(segment, task, seq)`. An index on `(task, seq)`
+/// alone would have every running task write to a page of its own: 256 tasks that append one event
+/// each would flush 256 index pages. Within a segment the entries of all tasks share a few pages.
+/// `span` says in which segments a task has events; it gets one row per task and segment.
+pub(crate) const SEGMENT_BITS: u32 = 12;
+
+/// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
+/// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
+/// nobody, which no principal can be.
+///
+/// `activity.desk` is 0 while nobody runs it (with a `rank` it is in the queue, with a `due` it waits
+/// for its next attempt), NULL if somebody outside does, or a desk; `due` is then the end of its
+/// heartbeat.
+const FIRST: &str = "
+CREATE TABLE counter (
+    task INTEGER NOT NULL,
+    number INTEGER NOT NULL
+);
+INSERT INTO counter VALUES (0, 0);
+
+CREATE TABLE task (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    ended INTEGER,
+    expires INTEGER,
+    wake INTEGER,
+    parent INTEGER,
+    parent_op INTEGER,
+    tells INTEGER NOT NULL,
+    dedup TEXT,
+    desk INTEGER,
+    rank INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    deaths INTEGER NOT NULL,
+    tags TEXT,
+    view BLOB NOT NULL,
+    about BLOB NOT NULL,
+    end BLOB
+);
+CREATE UNIQUE INDEX task_id ON task (id);
+CREATE INDEX task_place ON task (desk, tool, version, owner, rank) WHERE desk >= 0;
+CREATE INDEX task_wake ON task (wake) WHERE wake IS NOT NULL AND desk IS NULL;
+CREATE INDEX task_expires ON task (expires) WHERE expires IS NOT NULL;
+CREATE INDEX task_parent ON task (parent) WHERE parent IS NOT NULL;
+CREATE UNIQUE INDEX task_dedup ON task (owner, tool, dedup) WHERE dedup IS NOT NULL;
+CREATE INDEX task_owner ON task (owner, status);
+CREATE INDEX task_status ON task (status);
+CREATE INDEX task_tool ON task (tool);
+
+CREATE TABLE tag (
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    task INTEGER NOT NULL,
+    PRIMARY KEY (name, value, task)
+) WITHOUT ROWID;
+
+CREATE TABLE event (
+    n INTEGER PRIMARY KEY,
+    segment INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX event_at ON event (segment, task, seq);
+
+CREATE TABLE span (
+    task INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    PRIMARY KEY (task, first)
+) WITHOUT ROWID;
+
+CREATE TABLE inbox (
+    task INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    op INTEGER,
+    notice INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (task, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE kept (
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX kept_id ON kept (id);
+CREATE INDEX kept_until ON kept (until);
+
+CREATE TABLE question (
+    n INTEGER PRIMARY KEY,
+    task INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    op INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX question_key ON question (task, key);
+
+CREATE TABLE activity (
+    key INTEGER PRIMARY KEY,
+    task INTEGER NOT NULL,
+    op INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    token TEXT NOT NULL,
+    desk INTEGER,
+    rank INTEGER,
+    due INTEGER,
+    epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX activity_token ON activity (token);
+CREATE UNIQUE INDEX activity_op ON activity (task, op);
+CREATE INDEX activity_queue ON activity (name, rank) WHERE rank IS NOT NULL;
+CREATE INDEX activity_due ON activity (due) WHERE due IS NOT NULL;
+CREATE INDEX activity_desk ON activity (desk) WHERE desk > 0;
+
+CREATE TABLE state (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    value BLOB,
+    PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
+
+CREATE TABLE watch (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    task INTEGER NOT NULL,
+    PRIMARY KEY (scope, key, task)
+) WITHOUT ROWID;
+CREATE INDEX watch_task ON watch (task);
+";
+
+/// What a file is, as far as its header and schema say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Empty,
+    Ours(i64),
+    Foreign,
+}
+
+/// Reads what a file is. Writes nothing.
+pub(crate) fn look(conn: &Connection) -> rusqlite::Result<Found> {
+    let application: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (application, tables) {
+        (APPLICATION, _) => Found::Ours(version),
+        (0, 0) => Found::Empty,
+        _ => Found::Foreign,
+    })
+}
+
+/// Brings an empty file, or one of ours, to [`VERSION`]: whole or not at all. Says what was found if
+/// it is neither, or newer.
+pub(crate) fn migrate(conn: &mut Connection) -> rusqlite::Result<Found> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Looked at again under the write lock: two processes may open a new file at the same time.
+    let found = look(&tx)?;
+    let from = match found {
+        Found::Empty => 0,
+        Found::Ours(version) if version < VERSION => version,
+        Found::Ours(_) | Found::Foreign => return Ok(found),
+    };
+    for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        tx.execute_batch(migration)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION)?;
+    tx.pragma_update(None, "user_version", VERSION)?;
+    tx.commit()?;
+    Ok(Found::Ours(VERSION))
+}

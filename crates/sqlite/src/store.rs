@@ -1,0 +1,306 @@
+//! The handle: calls that write go to the writer, calls that read to a reader.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
+    thread::JoinHandle,
+};
+
+use rusqlite::Connection;
+use steadfast_core::{TaskId, Timestamp};
+use steadfast_store::{
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
+    ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
+    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Suspend, Swept,
+    TaskKey, TaskRow, Touched, Turn, Turned,
+};
+use tokio::sync::Notify;
+
+use crate::{
+    OpenError, Options,
+    desk::{Desks, Seat},
+    queue::Queue,
+    read::{Readers, busy},
+    size,
+    tx::Counters,
+    writer::Writer,
+};
+
+/// One open handle on a file. Dropped without [`close`](steadfast_store::Store::close) it is like a
+/// process that died: commits that were made are there, and what it held lies on a dead desk.
+pub struct Store {
+    desk: Desk,
+    desks: Desks,
+    queue: Arc<Queue>,
+    readers: Arc<Readers>,
+    changed: Arc<Notify>,
+    /// What must outlive every write: the lock that says this desk is alive, and the writer.
+    life: Mutex<Option<(Seat, JoinHandle<()>)>>,
+    /// The desk was given back, so its lock file is of no use to anybody.
+    closed: AtomicBool,
+}
+
+impl Store {
+    /// Opens the file at this path with full durability, and creates it if it doesn't exist. See
+    /// [`Options`] for more.
+    pub fn open(path: impl Into<std::path::PathBuf>) -> std::result::Result<Store, OpenError> {
+        Options::new(path).open()
+    }
+
+    pub(crate) fn begin(
+        options: Options,
+        conn: Connection,
+        desks: Desks,
+        seat: Seat,
+    ) -> std::result::Result<Store, OpenError> {
+        let queue = Arc::new(Queue::default());
+        let changed = Arc::new(Notify::new());
+        if let Ok(busy) = busy(&conn) {
+            desks.clean(|desk| !busy.contains(&desk));
+        }
+        let seen = conn.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap_or(0);
+        let writer = Writer {
+            changes: conn.total_changes(),
+            conn,
+            queue: Arc::clone(&queue),
+            changed: Arc::clone(&changed),
+            desk: seat.number,
+            desks: desks.clone(),
+            flush_delay: options.flush_delay,
+            counters: Counters::default(),
+            seen,
+            served: None,
+        };
+        let thread = std::thread::Builder::new().name("steadfast-sqlite".into());
+        let spawned = thread.spawn(move || writer.work());
+        let thread = spawned.map_err(|e| OpenError::Failed {
+            path: options.path.clone(),
+            detail: format!("no thread for the writer: {e}"),
+        })?;
+        Ok(Store {
+            desk: Desk(seat.number),
+            desks,
+            queue,
+            readers: Readers::new(options),
+            changed,
+            life: Mutex::new(Some((seat, thread))),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Dies like a process: what waits is not done any more, every later call is refused as
+    /// unavailable, and the desk is seen to be dead. For tests.
+    #[doc(hidden)]
+    pub fn kill(&self) {
+        self.readers.close();
+        self.leave(true);
+    }
+
+    fn leave(&self, discard: bool) {
+        self.queue.close(discard);
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((seat, thread)) = life.take() {
+            // The writer has ended before the lock is let go: nothing is written by the dead.
+            let _ = thread.join();
+            if self.closed.load(Ordering::SeqCst) && !discard {
+                let bare = self.readers.point(busy).is_ok_and(|busy| !busy.contains(&self.desk.0));
+                if bare {
+                    self.desks.remove(self.desk.0);
+                }
+            }
+            drop(seat);
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.leave(false);
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("desk", &self.desk).finish_non_exhaustive()
+    }
+}
+
+/// A call that writes: how much, and what.
+macro_rules! write {
+    ($self:ident, $bytes:expr, |$tx:ident| $apply:expr) => {{
+        let bytes = $bytes;
+        Box::pin(async move { $self.queue.call(bytes, move |$tx| $apply).await })
+    }};
+}
+
+impl steadfast_store::Store for Store {
+    fn desk(&self) -> Desk {
+        self.desk
+    }
+
+    fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
+        Box::pin(async move {
+            let (desks, own) = (self.desks.clone(), self.desk.0);
+            self.readers
+                .scan(move |conn| {
+                    let busy = busy(conn)?;
+                    desks.clean(|desk| !busy.contains(&desk));
+                    let others = busy.into_iter().filter(|desk| *desk != own);
+                    Ok(others.filter(|desk| !desks.is_alive(*desk)).map(Desk).collect())
+                })
+                .await
+        })
+    }
+
+    fn changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.queue.call(0, |tx| tx.close()).await?;
+            self.closed.store(true, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
+        write!(self, size::task(&task), |tx| tx.start(&task))
+    }
+
+    fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
+        write!(self, 0, |tx| tx.claim(&claim))
+    }
+
+    fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
+        write!(self, size::turn(&turn), |tx| tx.turn(&turn))
+    }
+
+    fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
+        write!(self, poison.view.len(), |tx| tx.adopt(dead, &poison))
+    }
+
+    fn send(&self, caller: Caller, send: SendTo) -> BoxFuture<'_, Result<Option<Touched>>> {
+        write!(self, send.body.len(), |tx| tx.send(&caller, &send))
+    }
+
+    fn answer(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        question: String,
+        body: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Touched>> {
+        write!(self, body.len(), |tx| tx.answer(&caller, &id, &question, &body))
+    }
+
+    fn cancel(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        cancel: Cancel,
+    ) -> BoxFuture<'_, Result<Vec<Touched>>> {
+        write!(self, size::cancel(&cancel), |tx| tx.cancel(&caller, &id, &cancel))
+    }
+
+    fn suspend(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        suspend: Suspend,
+    ) -> BoxFuture<'_, Result<Touched>> {
+        write!(self, suspend.view.len(), |tx| tx.suspend(&caller, &id, &suspend))
+    }
+
+    fn resume(&self, caller: Caller, id: TaskId, resume: Resume) -> BoxFuture<'_, Result<Touched>> {
+        write!(self, resume.view.len(), |tx| tx.resume(&caller, &id, &resume))
+    }
+
+    fn purge(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<()>> {
+        write!(self, 0, |tx| tx.purge(&caller, &id))
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>> {
+        write!(self, 0, |tx| tx.sweep(now, limit))
+    }
+
+    fn claim_activities(&self, claim: ClaimActivities) -> BoxFuture<'_, Result<Vec<ActivityRow>>> {
+        write!(self, 0, |tx| tx.claim_activities(&claim))
+    }
+
+    fn end_activity(&self, end: ActivityEnd) -> BoxFuture<'_, Result<Touched>> {
+        write!(self, end.body.len(), |tx| tx.end_activity(&end))
+    }
+
+    fn retry_activity(&self, retried: Retried) -> BoxFuture<'_, Result<Touched>> {
+        write!(self, retried.body.len(), |tx| tx.retry_activity(&retried))
+    }
+
+    fn beat_activity(
+        &self,
+        lease: ActivityLease,
+        until: Option<Timestamp>,
+        release: bool,
+    ) -> BoxFuture<'_, Result<()>> {
+        write!(self, 0, |tx| tx.beat_activity(lease, until, release))
+    }
+
+    fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>> {
+        Box::pin(async move { self.readers.activity(&token) })
+    }
+
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>> {
+        Box::pin(async move { self.readers.held_activities(self.desk.0) })
+    }
+
+    fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {
+        Box::pin(async move { self.readers.get(&caller, &id) })
+    }
+
+    fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
+        Box::pin(async move { self.readers.row(key) })
+    }
+
+    fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>> {
+        Box::pin(async move { self.readers.held(self.desk.0) })
+    }
+
+    fn list(
+        &self,
+        filter: Filter,
+        order: Order,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<ListPage>> {
+        Box::pin(async move { self.readers.list(filter, order, after, limit).await })
+    }
+
+    fn counts(&self, caller: Caller) -> BoxFuture<'_, Result<Counts>> {
+        Box::pin(async move { self.readers.counts(caller).await })
+    }
+
+    fn history(
+        &self,
+        key: TaskKey,
+        order: Order,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage>> {
+        Box::pin(async move { self.readers.history(key, order, after, limit).await })
+    }
+
+    fn inbox(&self, key: TaskKey, after: i64) -> BoxFuture<'_, Result<Vec<InboxRow>>> {
+        Box::pin(async move { self.readers.inbox(key, after) })
+    }
+
+    fn questions(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<QuestionRow>>> {
+        Box::pin(async move { self.readers.questions(key) })
+    }
+
+    fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>> {
+        Box::pin(async move { self.readers.state(&scope, &key) })
+    }
+
+    fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
+        Box::pin(async move { self.readers.next_wake() })
+    }
+}

@@ -1,0 +1,53 @@
+//! Cancelling a task.
+
+use rusqlite::params;
+use steadfast_core::{Status, TaskId};
+use steadfast_store::{Caller, Cancel, Touched};
+
+use super::Done;
+use crate::tx::{Reach, Tx};
+
+impl Tx<'_> {
+    pub(crate) fn cancel(
+        &mut self,
+        caller: &Caller,
+        id: &TaskId,
+        cancel: &Cancel,
+    ) -> Done<Vec<Touched>> {
+        let found = self.find_open(caller, id)?;
+        let mut reach = Reach::default();
+        self.cancel_task(found.key, cancel, &mut reach)?;
+        Ok(reach.touched())
+    }
+
+    /// Cancels a task that is there and has not ended.
+    pub(crate) fn cancel_task(
+        &mut self,
+        key: i64,
+        cancel: &Cancel,
+        by: &mut Reach,
+    ) -> rusqlite::Result<()> {
+        self.clear(key, by)?;
+        let tail = self.tail(key)?;
+        self.append(key, tail, [cancel.event.as_slice()])?;
+        let desk = self.first("SELECT desk FROM task WHERE key = ?", [key], |r| r.get(0))?;
+        by.touch(key, desk.flatten() == Some(self.desk));
+        let rank = self.counters.number();
+        let sql = "UPDATE task SET status = ?1, epoch = epoch + 1, deaths = 0, updated = ?2,
+                   ended = ?2, expires = ?3, view = ?4, end = ?5, desk = 0, wake = NULL, rank = ?6
+                   WHERE key = ?7";
+        self.run(
+            sql,
+            params![
+                Status::Cancelled as u8,
+                cancel.at.0,
+                cancel.expires.map(|at| at.0),
+                cancel.view,
+                cancel.end,
+                rank,
+                key
+            ],
+        )?;
+        self.tell_parent(key, &cancel.tell, by)
+    }
+}

@@ -1,0 +1,119 @@
+//! Taking tasks from the ready pile.
+
+use rusqlite::params;
+use steadfast_store::{ClaimTasks, Claimed};
+
+use super::{DUE, Done};
+use crate::{row, tx::Tx};
+
+// `desk >= 0` goes without saying, but SQLite wants the condition of a partial index word for word.
+
+/// A tool and a version of it. There are few, however many tasks there are.
+type Class = (String, u32);
+
+impl Tx<'_> {
+    pub(crate) fn claim(&mut self, claim: &ClaimTasks) -> Done<Vec<Claimed>> {
+        self.wake_due(claim.now.0)?;
+        let classes = self.classes(claim)?;
+        let mut claimed = Vec::new();
+        while claimed.len() < claim.limit {
+            let Some(key) = self.pick(&classes)? else { break };
+            let sql = "UPDATE task SET desk = ?, epoch = epoch + 1, wake = NULL WHERE key = ?";
+            self.run(sql, [self.desk, key])?;
+            claimed.extend(self.load(key)?);
+        }
+        Ok(claimed)
+    }
+
+    /// Puts parked tasks that are due on the pile; if there are very many, those that were due first.
+    /// The next claim takes the rest: their wake has passed, so nobody sleeps on it.
+    fn wake_due(&mut self, now: i64) -> rusqlite::Result<()> {
+        let sql = "SELECT key FROM task INDEXED BY task_wake
+                   WHERE wake <= ? AND wake IS NOT NULL AND desk IS NULL
+                   ORDER BY wake, key LIMIT ?";
+        for key in self.all(sql, [now, DUE], |r| r.get(0))? {
+            self.put_ready(key)?;
+        }
+        Ok(())
+    }
+
+    /// What lies on the pile and the caller can run. Skips from one version to the next, so that it
+    /// doesn't matter how many tasks lie there that the caller can't.
+    fn classes(&self, claim: &ClaimTasks) -> rusqlite::Result<Vec<Class>> {
+        let mut classes = Vec::new();
+        for (tool, low, high) in &claim.tools {
+            let mut next = Some(*low);
+            while let Some(from) = next.filter(|from| from <= high) {
+                let sql = "SELECT min(version) FROM task INDEXED BY task_place
+                           WHERE desk = 0 AND desk >= 0 AND tool = ? AND version >= ?";
+                let found = self.first(sql, params![tool, from], |r| r.get(0))?;
+                let version: Option<u32> = found.flatten();
+                let Some(version) = version.filter(|version| version <= high) else { break };
+                classes.push((tool.clone(), version));
+                next = version.checked_add(1);
+            }
+        }
+        classes.sort_unstable();
+        classes.dedup();
+        Ok(classes)
+    }
+
+    /// The task whose turn it is: of the owner behind the one served last, the one that became ready
+    /// first.
+    fn pick(&mut self, classes: &[Class]) -> rusqlite::Result<Option<i64>> {
+        let served = self.served.clone();
+        let next = served.map(|served| self.next_owner(classes, &served)).transpose()?.flatten();
+        let owner = match next {
+            Some(owner) => Some(owner),
+            None => self.first_owner(classes)?,
+        };
+        let Some(owner) = owner else { return Ok(None) };
+        let sql = "SELECT rank, key FROM task INDEXED BY task_place
+                   WHERE desk = 0 AND desk >= 0 AND tool = ? AND version = ? AND owner = ?
+                   ORDER BY rank LIMIT 1";
+        let mut best: Option<(i64, i64)> = None;
+        for (tool, version) in classes {
+            let params = params![tool, version, owner];
+            let head = self.first(sql, params, |r| Ok((r.get(0)?, r.get(1)?)))?;
+            best = best.into_iter().chain(head).min();
+        }
+        *self.served = Some(owner);
+        Ok(best.map(|(_, key)| key))
+    }
+
+    fn next_owner(&self, classes: &[Class], after: &str) -> rusqlite::Result<Option<String>> {
+        let sql = "SELECT min(owner) FROM task INDEXED BY task_place
+                   WHERE desk = 0 AND desk >= 0 AND tool = ? AND version = ? AND owner > ?";
+        self.least(classes, |tool, version| {
+            self.first(sql, params![tool, version, after], |r| r.get(0))
+        })
+    }
+
+    fn first_owner(&self, classes: &[Class]) -> rusqlite::Result<Option<String>> {
+        let sql = "SELECT min(owner) FROM task INDEXED BY task_place
+                   WHERE desk = 0 AND desk >= 0 AND tool = ? AND version = ?";
+        self.least(classes, |tool, version| self.first(sql, params![tool, version], |r| r.get(0)))
+    }
+
+    fn least(
+        &self,
+        classes: &[Class],
+        owner: impl Fn(&str, u32) -> rusqlite::Result<Option<Option<String>>>,
+    ) -> rusqlite::Result<Option<String>> {
+        let mut least: Option<String> = None;
+        for (tool, version) in classes {
+            least = least.into_iter().chain(owner(tool, *version)?.flatten()).min();
+        }
+        Ok(least)
+    }
+
+    fn load(&self, key: i64) -> rusqlite::Result<Option<Claimed>> {
+        let Some(row) = row::load(self.conn, key)? else { return Ok(None) };
+        let sql = "SELECT e.body FROM span s JOIN event e
+                   ON e.segment = s.segment AND e.task = s.task
+                   WHERE s.task = ? ORDER BY s.first, e.seq";
+        let history = self.all(sql, [key], |r| r.get(0))?;
+        let inbox = row::inbox(self.conn, key, i64::MIN)?;
+        Ok(Some(Claimed { row, history, inbox }))
+    }
+}

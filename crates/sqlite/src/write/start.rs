@@ -1,0 +1,116 @@
+//! Starting a task.
+
+use rusqlite::params;
+use steadfast_core::TaskId;
+use steadfast_store::{Lease, NewTask, Refusal, Started, TaskKey};
+
+use super::{Done, HALTED, READY};
+use crate::{
+    row,
+    tx::{Tail, Tx},
+};
+
+/// A task that has the dedup key of a new one.
+struct Same {
+    key: i64,
+    id: TaskId,
+    expired: bool,
+}
+
+impl Tx<'_> {
+    pub(crate) fn start(&mut self, new: &NewTask) -> Done<Started> {
+        let hold = new.hold.then_some(self.desk);
+        self.start_as(new, hold, new.parent.map(|parent| parent.key.0))
+    }
+
+    /// Starts a task as the child of `parent`, held by `hold` if there is one.
+    pub(crate) fn start_as(
+        &mut self,
+        new: &NewTask,
+        hold: Option<i64>,
+        parent: Option<i64>,
+    ) -> Done<Started> {
+        let same = self.same(new)?;
+        if let Some(Same { key, id, expired: false }) = same {
+            return Ok(Started::Existing { key: TaskKey(key), id });
+        }
+        let sql = "SELECT 1 FROM task WHERE id = ?";
+        if self.first(sql, [new.id.as_str()], |_| Ok(()))?.is_some() {
+            return Err(Refusal::Exists.into());
+        }
+        if let Some(same) = same {
+            self.run("UPDATE task SET dedup = NULL WHERE key = ?", [same.key])?;
+        }
+        let wake = new.wake.filter(|wake| *wake > new.created).map(|wake| wake.0);
+        let desk = match (wake, hold) {
+            (Some(_), _) => None,
+            (None, Some(desk)) => Some(desk),
+            (None, None) if new.status.is_halted() => Some(HALTED),
+            (None, None) => Some(READY),
+        };
+        let key = self.insert(new, parent, desk, wake)?;
+        self.append(key, Tail::default(), new.events.iter().map(Vec::as_slice))?;
+        let mail = self.hand_over(key, &new.id, row::owner(&new.owner), new.created.0)?;
+        let held = desk.is_some_and(|desk| desk > 0);
+        let lease = held.then_some(Lease { key: TaskKey(key), epoch: 1 });
+        Ok(Started::New { key: TaskKey(key), lease, mail })
+    }
+
+    fn same(&self, new: &NewTask) -> rusqlite::Result<Option<Same>> {
+        let Some(dedup) = &new.dedup else { return Ok(None) };
+        let sql = "SELECT key, id, expires FROM task WHERE owner = ? AND tool = ? AND dedup = ?";
+        self.first(sql, params![row::owner(&new.owner), new.tool, dedup], |r| {
+            let expired = r.get::<_, Option<i64>>(2)?.is_some_and(|at| at <= new.created.0);
+            Ok(Same { key: r.get(0)?, id: row::id(r, 1)?, expired })
+        })
+    }
+
+    fn insert(
+        &mut self,
+        new: &NewTask,
+        parent: Option<i64>,
+        desk: Option<i64>,
+        wake: Option<i64>,
+    ) -> rusqlite::Result<i64> {
+        let key = self.counters.task();
+        let rank = if desk == Some(READY) { self.counters.number() } else { 0 };
+        let tags = match new.tags.is_empty() {
+            true => None,
+            // A map of strings always has a JSON form.
+            false => serde_json::to_string(&new.tags).ok(),
+        };
+        let sql = "INSERT INTO task (key, id, tool, version, owner, status, created, updated, \
+                   expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, deaths, \
+                   tags, view, about) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+                   1, 0, ?16, ?17, ?18)";
+        self.run(
+            sql,
+            params![
+                key,
+                new.id.as_str(),
+                new.tool,
+                new.version,
+                row::owner(&new.owner),
+                new.status as u8,
+                new.created.0,
+                new.expires.map(|at| at.0),
+                wake,
+                parent,
+                new.parent.map(|parent| parent.op.0),
+                new.parent.is_some_and(|parent| parent.notify),
+                new.dedup,
+                desk,
+                rank,
+                tags,
+                new.view,
+                new.about
+            ],
+        )?;
+        for (name, value) in &new.tags {
+            let sql = "INSERT INTO tag (name, value, task) VALUES (?, ?, ?)";
+            self.run(sql, params![name, value, key])?;
+        }
+        Ok(key)
+    }
+}

@@ -1,0 +1,101 @@
+//! A turn: checked as a whole, then applied.
+
+use rusqlite::params;
+use steadfast_core::Status;
+use steadfast_store::{After, Effect, Turn, Turned};
+
+use super::Done;
+use crate::tx::{Reach, Tx};
+
+impl Tx<'_> {
+    /// A turn that only appends touches neither the task's row nor its indexes: the lease and the
+    /// end of the history are looked up, and the events written.
+    pub(crate) fn turn(&mut self, turn: &Turn) -> Done<Turned> {
+        let held = self.check(turn)?;
+        let key = turn.lease.key.0;
+        let mut reach = Reach::default();
+        if turn.restart {
+            self.restart(key, &mut reach)?;
+        }
+        if let Some(upto) = turn.consumed {
+            self.run("DELETE FROM inbox WHERE task = ? AND seq <= ?", [key, upto])?;
+        }
+        self.append(key, held.tail, turn.events.iter().map(Vec::as_slice))?;
+        let status = self.show(turn, key, held.status)?;
+        if turn.progress && held.deaths > 0 {
+            self.run("UPDATE task SET deaths = 0 WHERE key = ?", [key])?;
+        }
+        let mut activities = false;
+        for effect in &turn.effects {
+            activities |= matches!(effect, Effect::ScheduleActivity { .. });
+            self.apply(key, turn.at, effect, &mut reach)?;
+        }
+        let ended = matches!(turn.after, After::End { .. });
+        let ready = self.after(turn, status, &mut reach)?;
+        if !matches!(turn.after, After::Keep) {
+            reach.touched.remove(&key);
+        }
+        let mut cancelled = std::mem::take(&mut reach.cancelled);
+        cancelled.sort_unstable();
+        let activities = activities && !ended;
+        Ok(Turned { touched: reach.touched(), activities, cancelled, ready })
+    }
+
+    /// Writes the new status and view, and says what the status is now. An end writes its own.
+    fn show(&self, turn: &Turn, key: i64, status: Status) -> rusqlite::Result<Status> {
+        let Some((new, view)) = &turn.view else { return Ok(status) };
+        let ends = matches!(turn.after, After::End { .. });
+        // A status that is not written leaves its indexes alone.
+        if ends || *new == status || status == Status::Suspended || status.is_terminal() {
+            let sql = "UPDATE task SET view = ?, updated = ? WHERE key = ?";
+            if !ends {
+                self.run(sql, params![view, turn.at.0, key])?;
+            }
+            return Ok(status);
+        }
+        let sql = "UPDATE task SET status = ?, view = ?, updated = ? WHERE key = ?";
+        self.run(sql, params![*new as u8, view, turn.at.0, key])?;
+        Ok(*new)
+    }
+
+    /// Removes the history and what its operations left.
+    fn restart(&mut self, key: i64, by: &mut Reach) -> rusqlite::Result<()> {
+        self.forget(key)?;
+        self.strip(key, by)?;
+        // Notices are for watches, and those are gone too.
+        self.run("DELETE FROM inbox WHERE task = ? AND (op IS NOT NULL OR notice)", [key])?;
+        self.run("UPDATE task SET tells = 0 WHERE parent = ?", [key])?;
+        Ok(())
+    }
+
+    /// Deals with the lease. Whether the task was to be parked and is ready instead.
+    fn after(&mut self, turn: &Turn, status: Status, by: &mut Reach) -> rusqlite::Result<bool> {
+        let key = turn.lease.key.0;
+        match &turn.after {
+            After::Keep => {}
+            After::Yield => self.give_back(key, status)?,
+            After::Park { .. } if status.is_halted() => self.give_back(key, status)?,
+            After::Park { wake } => {
+                let sql = "SELECT 1 FROM inbox WHERE task = ? LIMIT 1";
+                if self.first(sql, [key], |_| Ok(()))?.is_some() {
+                    self.put_ready(key)?;
+                    return Ok(true);
+                }
+                let sql = "UPDATE task SET desk = NULL, wake = ? WHERE key = ?";
+                self.run(sql, params![wake.map(|wake| wake.0), key])?;
+            }
+            After::End { status, expires, end, tell, keep } => {
+                self.clear(key, by)?;
+                let view = turn.view.as_ref().map(|(_, view)| view);
+                let desk = keep.then_some(self.desk);
+                let expires = expires.map(|at| at.0);
+                let sql = "UPDATE task SET status = ?1, updated = ?2, ended = ?2, expires = ?3,
+                           end = ?4, desk = ?5, view = ifnull(?6, view) WHERE key = ?7";
+                let at = turn.at.0;
+                self.run(sql, params![*status as u8, at, expires, end, desk, view, key])?;
+                self.tell_parent(key, tell, by)?;
+            }
+        }
+        Ok(false)
+    }
+}
