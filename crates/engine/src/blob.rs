@@ -37,6 +37,9 @@ pub(crate) enum End {
 pub(crate) struct ActivityBody {
     pub(crate) input: Json,
     pub(crate) retry: steadfast_core::Retry,
+    /// The run of the task that asked for it: operations are numbered anew in each.
+    #[serde(default)]
+    pub(crate) run: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_ms: Option<u64>,
 }

@@ -27,17 +27,26 @@ pub(crate) fn spawn(core: &Arc<Core>) {
 
 /// Takes tasks from the ready pile whenever there may be some and there is a place for them.
 async fn take_up(core: Arc<Core>) {
-    let tools: Vec<_> = core.registry.tools.values().map(|t| (t.name.clone(), t.oldest, t.version)).collect();
+    let tools: Vec<_> =
+        core.registry.tools.values().map(|t| (t.name.clone(), t.oldest, t.version)).collect();
     loop {
         if let Err(error) = claim_all(&core, &tools).await {
             tracing::warn!(%error, "can't take up tasks; trying again");
+            core.doubt_after(&error);
             pause(&core, Duration::from_millis(200)).await;
+            core.dispatch.notify_one();
         }
         let due = next_due(&core).await;
         tokio::select! {
             () = core.draining.cancelled() => return,
             () = core.dispatch.notified() => {}
-            () = sleep_until(&core, due) => {}
+            () = sleep_until(&core, due) => {
+                core.work.notify_one();
+                if core.backlog.load(Ordering::Acquire) {
+                    // No place for what is due: whoever leaves one says so.
+                    pause(&core, Duration::from_millis(50)).await;
+                }
+            }
         }
     }
 }
@@ -52,6 +61,8 @@ async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_
             return Ok(());
         }
         let claim = ClaimTasks { tools: tools.to_vec(), limit: places, now: core.world.now() };
+        let hand = core.handover.read().await;
+        let missed = core.missed();
         let claimed = core.store.claim(claim).await;
         let count = claimed.as_ref().map_or(0, Vec::len);
         if count < places {
@@ -59,8 +70,9 @@ async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_
         }
         core.give_places(places - count);
         for task in claimed? {
-            runner::spawn_claimed(core, task);
+            runner::spawn_claimed(core, task, missed);
         }
+        drop(hand);
         if count < places {
             return Ok(());
         }
@@ -96,19 +108,26 @@ async fn pause(core: &Core, duration: Duration) {
     }
 }
 
-/// Follows what other processes do to the store.
+/// Follows what other processes do to the store, and what we may have done ourselves.
 async fn follow(core: Arc<Core>) {
     let changed = core.store.changed();
     loop {
         tokio::select! {
             () = core.stopped.cancelled() => return,
             () = changed.notified() => {}
+            () = core.doubt.notified() => {
+                if let Err(error) = put_back_orphans(&core).await {
+                    tracing::warn!(%error, "can't look at what is in hand; trying again");
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    core.doubt.notify_one();
+                }
+            }
         }
         // Taken before the look, so that a task that comes after it is not taken for lost.
         let known: HashMap<TaskKey, Arc<Nudge>> = core.running().clone();
         if !known.is_empty() {
             match core.store.held().await {
-                Ok(held) => tell(&known, &held),
+                Ok(held) => tell(&core, &known, &held),
                 Err(error) => tracing::warn!(%error, "can't look at the tasks in hand"),
             }
         }
@@ -118,7 +137,28 @@ async fn follow(core: Arc<Core>) {
     }
 }
 
-fn tell(known: &HashMap<TaskKey, Arc<Nudge>>, held: &[Held]) {
+/// Puts back what lies on our desk without anybody being at it: the answer to its claim, or to its
+/// last turn, was lost.
+async fn put_back_orphans(core: &Core) -> steadfast_store::Result<()> {
+    let _alone = core.handover.write().await;
+    for held in core.store.held().await? {
+        if core.running().contains_key(&held.lease.key) {
+            continue;
+        }
+        tracing::info!(lease = ?held.lease, "putting back a task that nobody is at");
+        match core.store.turn(runner::put_back(core, held.lease)).await {
+            Ok(_) | Err(steadfast_store::Error::Refused(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    crate::worker::put_back_orphans(core).await
+}
+
+fn tell(core: &Core, known: &HashMap<TaskKey, Arc<Nudge>>, held: &[Held]) {
+    if held.iter().any(|held| !known.contains_key(&held.lease.key)) {
+        let _running = core.running();
+        core.miss();
+    }
     let held: HashMap<TaskKey, &Held> = held.iter().map(|held| (held.lease.key, held)).collect();
     for (key, nudge) in known {
         match held.get(key) {
@@ -127,7 +167,7 @@ fn tell(known: &HashMap<TaskKey, Arc<Nudge>>, held: &[Held]) {
                     nudge.set(Nudge::MAIL);
                 }
                 if task.status.is_halted() {
-                    nudge.set(Nudge::HALT);
+                    nudge.set(Nudge::LOOK);
                 }
             }
             _ => nudge.set(Nudge::LOST),
@@ -153,7 +193,9 @@ async fn adopt(core: Arc<Core>) {
                     };
                     let poison = Poison { deaths, at: now, view: blob::write(&view) };
                     match core.store.adopt(desk, poison).await {
-                        Ok(adopted) => tracing::info!(?desk, ?adopted, "took over from a dead process"),
+                        Ok(adopted) => {
+                            tracing::info!(?desk, ?adopted, "took over from a dead process")
+                        }
                         Err(error) => tracing::warn!(%error, "can't take over from a dead process"),
                     }
                     core.dispatch.notify_one();

@@ -5,7 +5,7 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -38,8 +38,16 @@ pub(crate) struct Core {
     pub(crate) backlog: AtomicBool,
     pub(crate) dispatch: Notify,
     pub(crate) work: Notify,
-    /// Activities in hand, by number.
-    pub(crate) activities: Mutex<HashMap<i64, CancellationToken>>,
+    /// Activities in hand by number, with the epoch of their lease.
+    activities: Mutex<HashMap<i64, (i64, CancellationToken)>>,
+    /// How often something happened to a task that lies on our desk and has no runner yet.
+    /// Changed and compared with `running` locked.
+    missed: AtomicU64,
+    /// Held for reading from a claim's commit until its runner is known, and for writing by whoever
+    /// must know that there is nothing in between.
+    pub(crate) handover: tokio::sync::RwLock<()>,
+    /// The outcome of a write is not known: look at what is on our desk.
+    pub(crate) doubt: Notify,
     /// No new turns.
     pub(crate) draining: CancellationToken,
     /// Everything stops.
@@ -55,7 +63,7 @@ impl Core {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn in_hand(&self) -> MutexGuard<'_, HashMap<i64, CancellationToken>> {
+    pub(crate) fn in_hand(&self) -> MutexGuard<'_, HashMap<i64, (i64, CancellationToken)>> {
         self.activities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,15 +87,46 @@ impl Core {
         }
     }
 
+    /// After a write whose outcome is not known, what it may have done must be looked for.
+    pub(crate) fn doubt_after(&self, error: &steadfast_store::Error) {
+        if matches!(error, steadfast_store::Error::Unknown(_)) {
+            self.doubt.notify_one();
+        }
+    }
+
+    /// Something happened to a task that this process holds, before it had a runner to be told.
+    /// Called with `running` locked.
+    pub(crate) fn miss(&self) {
+        self.missed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// To be read before a task is taken, and handed to [`enlist`](Core::enlist) after it.
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Acquire)
+    }
+
+    /// Makes a runner known. If something happened between the taking of a task and now, it may
+    /// have been to this one: it looks.
+    pub(crate) fn enlist(&self, key: TaskKey, nudge: &Arc<Nudge>, missed: u64) {
+        let mut running = self.running();
+        running.insert(key, nudge.clone());
+        if self.missed() != missed {
+            nudge.set(Nudge::LOOK);
+        }
+    }
+
     /// Lets those who hold the tasks know that something happened to them.
     pub(crate) fn touched(&self, touched: &[Touched], why: u8) {
-        let mut elsewhere = false;
+        // One that was cancelled is on the ready pile now, also if it was here until then.
+        let mut elsewhere = why & Nudge::LOOK != 0 && !touched.is_empty();
         for task in touched {
-            let nudge = self.running().get(&task.key).cloned();
-            match nudge {
+            let running = self.running();
+            match running.get(&task.key) {
                 Some(nudge) if task.here => nudge.set(why),
+                None if task.here => self.miss(),
                 _ => elsewhere = true,
             }
+            drop(running);
             self.watchers.changed(task.key);
         }
         if elsewhere {
@@ -170,6 +209,9 @@ impl Builder {
             dispatch: Notify::new(),
             work: Notify::new(),
             activities: Mutex::default(),
+            missed: AtomicU64::new(0),
+            handover: tokio::sync::RwLock::default(),
+            doubt: Notify::new(),
             draining: CancellationToken::new(),
             stopped: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -42,8 +42,8 @@ mod worker;
 mod world;
 
 pub use context::{
-    ActivityCall, Attempt, Child, Context, Either, Join, JoinAll, Question, Race, RaceAll, Reply, Signal, Sleep, State, Step, StepFn, join,
-    join_all, race, race_all,
+    ActivityCall, Attempt, Child, Context, Either, Join, JoinAll, Question, Race, RaceAll, Reply,
+    Signal, Sleep, State, Step, StepFn, join, join_all, race, race_all,
 };
 pub use engine::{Builder, Engine};
 pub use error::{Error, Result};

@@ -1,12 +1,6 @@
 //! Running activities: registered functions that tasks wait for, on whichever process is free.
 
-use std::{
-    future::Future,
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{collections::HashSet, future::Future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use steadfast_core::{Failure, FailureKind, Json, Message, Outcome, TaskId};
 use steadfast_store::{ActivityEnd, ActivityLease, ActivityRow, ClaimActivities, Error, Retried};
@@ -41,7 +35,7 @@ impl ActivityContext {
             core: core.clone(),
             task: row.task_id.clone(),
             attempt: row.attempt,
-            key: format!("{}:activity:{}", row.task_id, row.op.0),
+            key: format!("{}:activity:{}:{}", row.task_id, body.run, row.op.0),
             token: row.token.clone(),
             lease: Some(ActivityLease { key: row.key, epoch: row.epoch }),
             heartbeat: body.heartbeat_ms.map(Duration::from_millis),
@@ -50,12 +44,18 @@ impl ActivityContext {
         }
     }
 
-    pub(crate) fn for_undo(core: &Arc<Core>, task: &TaskId, attempt: u32) -> ActivityContext {
+    /// The undo function with this number in its task, from 0 at the oldest.
+    pub(crate) fn for_undo(
+        core: &Arc<Core>,
+        task: &TaskId,
+        number: usize,
+        attempt: u32,
+    ) -> ActivityContext {
         ActivityContext {
             core: core.clone(),
             task: task.clone(),
             attempt,
-            key: format!("{task}:undo"),
+            key: format!("{task}:undo:{number}"),
             token: String::new(),
             lease: None,
             heartbeat: None,
@@ -120,16 +120,16 @@ impl std::fmt::Debug for ActivityContext {
     }
 }
 
+/// Also without functions of its own a process puts activities whose time has come back into their
+/// queue, or it would wake up for them for ever.
 pub(crate) fn spawn(core: &Arc<Core>) {
-    if !core.registry.functions.is_empty() {
-        core.loops.spawn(take_up(core.clone()));
-    }
+    core.loops.spawn(take_up(core.clone()));
 }
 
 /// Fires the tokens of activities that nobody waits for any more.
 pub(crate) fn cancel(core: &Core, keys: &[i64]) {
     for key in keys {
-        if let Some(token) = core.in_hand().get(key) {
+        if let Some((_, token)) = core.in_hand().get(key) {
             token.cancel();
         }
     }
@@ -138,20 +138,20 @@ pub(crate) fn cancel(core: &Core, keys: &[i64]) {
 async fn take_up(core: Arc<Core>) {
     let names: Vec<String> = core.registry.functions.keys().cloned().collect();
     loop {
+        let again = claim_all(&core, &names).await.map_err(|error| {
+            tracing::warn!(%error, "can't take up activities; trying again");
+            core.doubt_after(&error);
+            core.world.now().plus(Duration::from_millis(200))
+        });
+        // After the claim, which takes what has been silent for too long from whoever holds it.
         if let Err(error) = forget_cancelled(&core).await {
             tracing::warn!(%error, "can't look at the activities in hand");
         }
-        let due = match claim_all(&core, &names).await.and(core.store.next_wake().await) {
-            Ok(due) => due,
-            Err(error) => {
-                tracing::warn!(%error, "can't take up activities; trying again");
-                Some(core.world.now().plus(Duration::from_millis(200)))
-            }
-        };
+        // Due times are the dispatcher's to watch.
         tokio::select! {
             () = core.draining.cancelled() => return,
             () = core.work.notified() => {}
-            () = sleep_until(&core, due) => {}
+            () = sleep_until(&core, again.err()) => {}
         }
     }
 }
@@ -163,25 +163,45 @@ async fn forget_cancelled(core: &Core) -> steadfast_store::Result<()> {
         return Ok(());
     }
     let held = core.store.held_activities().await?;
+    let held: HashSet<i64> = held.iter().map(|lease| lease.key).collect();
     let gone: Vec<i64> = known.into_iter().filter(|key| !held.contains(key)).collect();
     cancel(core, &gone);
     Ok(())
 }
 
+/// Puts back activities that lie on our desk without anybody being at them: the answer to their
+/// claim was lost. Nothing may be claimed meanwhile.
+pub(crate) async fn put_back_orphans(core: &Core) -> steadfast_store::Result<()> {
+    for lease in core.store.held_activities().await? {
+        if !core.in_hand().contains_key(&lease.key) {
+            // Overdue at once, so that the next claim takes it.
+            let now = core.world.now();
+            match core.store.beat_activity(lease, Some(now), true).await {
+                Ok(()) | Err(Error::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    core.work.notify_one();
+    Ok(())
+}
+
 async fn claim_all(core: &Arc<Core>, names: &[String]) -> steadfast_store::Result<()> {
     loop {
-        let room = core.settings.max_activities.saturating_sub(core.in_hand().len());
-        if room == 0 || core.draining.is_cancelled() {
+        if core.draining.is_cancelled() {
             return Ok(());
         }
+        // Without room the claim still puts what is due or silent back into its queue.
+        let room = core.settings.max_activities.saturating_sub(core.in_hand().len());
         let now = core.world.now();
         let claim = ClaimActivities { names: names.to_vec(), limit: room, now };
+        let _hand = core.handover.read().await;
         let rows = core.store.claim_activities(claim).await?;
         let count = rows.len();
         for row in rows {
             start(core, row);
         }
-        if count < room {
+        if count < room || room == 0 {
             return Ok(());
         }
     }
@@ -193,14 +213,22 @@ fn start(core: &Arc<Core>, row: ActivityRow) {
         return;
     };
     let context = ActivityContext::new(core, &row, &body);
-    core.in_hand().insert(row.key, context.cancelled.clone());
+    let old = core.in_hand().insert(row.key, (row.epoch, context.cancelled.clone()));
+    if let Some((_, given_up)) = old {
+        // It was silent for too long, and we have taken it over from ourselves.
+        given_up.cancel();
+    }
     let core = core.clone();
     core.tasks.clone().spawn(async move {
         tokio::select! {
             () = run(&core, &row, body, context) => {}
             () = core.stopped.cancelled() => {}
         }
-        core.in_hand().remove(&row.key);
+        let mut in_hand = core.in_hand();
+        if in_hand.get(&row.key).is_some_and(|(epoch, _)| *epoch == row.epoch) {
+            in_hand.remove(&row.key);
+        }
+        drop(in_hand);
         core.work.notify_one();
     });
 }
@@ -210,6 +238,11 @@ async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: A
     if context.heartbeat.is_some() {
         // The clock of the first heartbeat starts when the work does.
         context.heartbeat().await;
+        // A due time that the dispatcher does not know of yet.
+        core.dispatch.notify_one();
+    }
+    if let Some(failure) = poison(core, row, &body) {
+        return end(core, row, Err(failure)).await;
     }
     let work = guarded(function, context.clone(), body.input);
     let limit = body.retry.attempt_timeout();
@@ -240,20 +273,44 @@ async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: A
             })
             .await;
         }
-        (_, outcome) => {
-            let body = blob::write(&Message::ActivityEnded { op: row.op, outcome });
-            insist(core, || async {
-                let end = ActivityEnd { lease, body: body.clone() };
-                let touched = core.store.end_activity(end).await?;
-                core.touched(&[touched], Nudge::MAIL);
-                Ok(())
-            })
-            .await;
-        }
+        (_, outcome) => end(core, row, outcome).await,
     }
 }
 
-async fn within(name: &str, limit: Option<Duration>, work: impl Future<Output = Outcome>) -> Outcome {
+async fn end(core: &Arc<Core>, row: &ActivityRow, outcome: Outcome) {
+    let lease = ActivityLease { key: row.key, epoch: row.epoch };
+    let body = blob::write(&Message::ActivityEnded { op: row.op, outcome });
+    insist(core, || async {
+        let end = ActivityEnd { lease, body: body.clone() };
+        let touched = core.store.end_activity(end).await?;
+        core.touched(&[touched], Nudge::MAIL);
+        Ok(())
+    })
+    .await;
+}
+
+/// Attempts that workers died over, or fell silent at, count beyond those that the policy allows,
+/// but not without end: the next worker would go the same way.
+fn poison(core: &Core, row: &ActivityRow, body: &ActivityBody) -> Option<Failure> {
+    let deaths = core.settings.poison_deaths.max(1);
+    let tried = row.attempt.checked_sub(deaths).filter(|tried| *tried > 0)?;
+    let lost = Failure::new(FailureKind::TimedOut, String::new());
+    if body.retry.after(tried, &lost, 0).is_some() {
+        return None;
+    }
+    let message = format!(
+        "the activity {:?} was given up after {} attempts: workers died over it or fell silent",
+        row.name,
+        row.attempt - 1
+    );
+    Some(Failure::new(FailureKind::Limit, message).permanently())
+}
+
+async fn within(
+    name: &str,
+    limit: Option<Duration>,
+    work: impl Future<Output = Outcome>,
+) -> Outcome {
     match limit {
         None => work.await,
         Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {

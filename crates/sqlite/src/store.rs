@@ -248,7 +248,7 @@ impl steadfast_store::Store for Store {
         Box::pin(async move { self.readers.activity(&token) })
     }
 
-    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>> {
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
         Box::pin(async move { self.readers.held_activities(self.desk.0) })
     }
 

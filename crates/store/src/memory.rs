@@ -43,6 +43,12 @@ impl Disk {
         Disk::default()
     }
 
+    /// From now on whoever writes is taken for the holder.
+    #[cfg(feature = "mutants")]
+    pub fn skip_fence(&self) {
+        self.lock().skip_fence = true;
+    }
+
     /// Opens another handle on it.
     #[must_use]
     pub fn open(&self) -> Memory {
@@ -75,6 +81,11 @@ impl Memory {
         let mut content = self.disk.lock();
         self.dead.store(true, Ordering::Relaxed);
         content.leave(self.desk);
+    }
+
+    /// Is taken for dead by the others from now on, and is not: as after a long pause.
+    pub fn presume_dead(&self) {
+        self.disk.lock().leave(self.desk);
     }
 
     /// Looks at the content.
@@ -226,7 +237,7 @@ impl Store for Memory {
         Box::pin(async move { self.read(|content| Ok(content.activity(&token))) })
     }
 
-    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>> {
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
         Box::pin(async move { self.read(|content| Ok(content.held_activities(self.desk))) })
     }
 

@@ -175,8 +175,8 @@ pub trait Store: Send + Sync + 'static {
     /// The activity with this token.
     fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>>;
 
-    /// Activities on this desk, by number, lowest first.
-    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>>;
+    /// Activities on this desk, lowest number first.
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>>;
 
     // ---- reading ----
 

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
-    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store, Suspend,
-    Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
+    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store,
+    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -46,12 +46,10 @@ pub enum Mutant {
     ReplyBeforeCommit,
     /// Whoever writes is taken for the holder.
     SkippedFence,
-    /// A message that was consumed stays in the inbox.
+    /// An event is handed to the task twice.
     DeliveredTwice,
     /// A cancel is not written down.
     ForgottenCancel,
-    /// The results of a turn are not written down.
-    LostRecord,
 }
 
 /// See the [module documentation](self).
@@ -79,7 +77,12 @@ impl<S: Store> Bent<S> {
 
     /// Calls `death` around the commit with this number, from 1. Nothing goes on after it.
     #[must_use]
-    pub fn dying(mut self, commit: u64, at: At, death: impl Fn() + Send + Sync + 'static) -> Bent<S> {
+    pub fn dying(
+        mut self,
+        commit: u64,
+        at: At,
+        death: impl Fn() + Send + Sync + 'static,
+    ) -> Bent<S> {
         self.die = Some((commit, at));
         self.on_death = Box::new(death);
         self
@@ -139,22 +142,23 @@ impl<S: Store> Bent<S> {
     }
 
     async fn bent_turn(&self, mut turn: Turn) -> Result<Turned> {
-        match self.mutant {
-            Some(Mutant::DeliveredTwice) => turn.consumed = None,
-            Some(Mutant::LostRecord) if matches!(turn.after, steadfast_store::After::Keep) => {
-                return Ok(Turned::default());
+        if self.mutant == Some(Mutant::SkippedFence) {
+            // The store was told not to look at who writes; and the numbers go on as they are.
+            if let Some(last) = self.last_event(turn.lease.key).await? {
+                turn.first = last + 1;
             }
-            Some(Mutant::SkippedFence) => {
-                if let Some(row) = self.inner.row(turn.lease.key).await? {
-                    turn.lease.epoch = row.epoch;
-                    if let Some(last) = self.last_event(turn.lease.key).await? {
-                        turn.first = turn.first.max(last + 1);
-                    }
-                }
-            }
-            _ => {}
         }
         self.around(self.inner.turn(turn)).await
+    }
+
+    /// Puts an event into the inbox twice, and without the id by which that would be noticed.
+    async fn send_twice(&self, caller: Caller, mut send: SendTo) -> Result<Option<Touched>> {
+        if let Ok(Message::Signal { name, payload, .. }) = serde_json::from_slice(&send.body) {
+            let bare = Message::Signal { name, id: None, payload };
+            send.body = serde_json::to_vec(&bare).unwrap_or_default();
+        }
+        self.inner.send(caller.clone(), send.clone()).await?;
+        self.around(self.inner.send(caller, send)).await
     }
 
     /// Answers at once, and commits a moment later.
@@ -203,6 +207,9 @@ impl<S: Store> Store for Bent<S> {
         Box::pin(self.around(self.inner.adopt(dead, poison)))
     }
     fn send(&self, caller: Caller, send: SendTo) -> BoxFuture<'_, Result<Option<Touched>>> {
+        if self.mutant == Some(Mutant::DeliveredTwice) {
+            return Box::pin(self.send_twice(caller, send));
+        }
         Box::pin(self.around(self.inner.send(caller, send)))
     }
     fn answer(
@@ -214,13 +221,23 @@ impl<S: Store> Store for Bent<S> {
     ) -> BoxFuture<'_, Result<Touched>> {
         Box::pin(self.around(self.inner.answer(caller, id, question, body)))
     }
-    fn cancel(&self, caller: Caller, id: TaskId, cancel: Cancel) -> BoxFuture<'_, Result<Vec<Touched>>> {
+    fn cancel(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        cancel: Cancel,
+    ) -> BoxFuture<'_, Result<Vec<Touched>>> {
         if self.mutant == Some(Mutant::ForgottenCancel) {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         }
         Box::pin(self.around(self.inner.cancel(caller, id, cancel)))
     }
-    fn suspend(&self, caller: Caller, id: TaskId, suspend: Suspend) -> BoxFuture<'_, Result<Touched>> {
+    fn suspend(
+        &self,
+        caller: Caller,
+        id: TaskId,
+        suspend: Suspend,
+    ) -> BoxFuture<'_, Result<Touched>> {
         Box::pin(self.around(self.inner.suspend(caller, id, suspend)))
     }
     fn resume(&self, caller: Caller, id: TaskId, resume: Resume) -> BoxFuture<'_, Result<Touched>> {
@@ -252,7 +269,7 @@ impl<S: Store> Store for Bent<S> {
     fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>> {
         self.inner.activity(token)
     }
-    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<i64>>> {
+    fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
         self.inner.held_activities()
     }
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {

@@ -62,7 +62,9 @@ pub async fn drive(tasks: &Tasks, ledger: &Ledger, job: &Job) {
 }
 
 /// Says it again until the store has an ear, as a client would.
-async fn until<T, Fut: Future<Output = Result<T, CallError>>>(call: impl Fn() -> Fut) -> Result<T, CallError> {
+async fn until<T, Fut: Future<Output = Result<T, CallError>>>(
+    call: impl Fn() -> Fut,
+) -> Result<T, CallError> {
     loop {
         match call().await {
             Err(CallError::Store(_)) => tokio::time::sleep(Duration::from_millis(10)).await,

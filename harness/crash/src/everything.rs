@@ -1,12 +1,16 @@
 //! One task with every durable operation in it, and its exact count of effects after a crash.
 
-use std::{collections::{BTreeMap, BTreeSet}, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use steadfast_core::{Event, Message, Record};
 use steadfast_engine::{
-    ActivityContext, Answer, Attempt, Builder, Context, Error, Result, Retry, Scope, Settings, Tasks, Tool,
+    ActivityContext, Answer, Attempt, Builder, Context, Error, Result, Retry, Scope, Settings,
+    Tasks, Tool,
 };
 use steadfast_store::{Order, Store, TaskRow};
 
@@ -30,8 +34,16 @@ struct Approval {
 }
 
 /// Steps that run at least once.
-pub const AT_LEAST_ONCE: [&str; 8] =
-    ["first", "after-retry", "after-timer", "after-event", "after-answer", "in-child", "activity", "last"];
+pub const AT_LEAST_ONCE: [&str; 8] = [
+    "first",
+    "after-retry",
+    "after-timer",
+    "after-event",
+    "after-answer",
+    "in-child",
+    "activity",
+    "last",
+];
 /// The one that runs at most once.
 pub const AT_MOST_ONCE: &str = "at-most-once";
 
@@ -54,14 +66,17 @@ async fn everything(ctx: Context, ledger: Ledger, finale: Finale) -> Result<Stri
     })
     .retry(retry)
     .await?;
-    let once = ctx.step(AT_MOST_ONCE, || async { line(&ledger, AT_MOST_ONCE) }).at_most_once().await;
+    let once =
+        ctx.step(AT_MOST_ONCE, || async { line(&ledger, AT_MOST_ONCE) }).at_most_once().await;
     let cut_off = match once {
         Ok(_) => false,
         Err(error) if error.is_unfinished() => true,
         Err(error) => return Err(error),
     };
     ctx.sleep(Duration::from_millis(120)).await;
-    ctx.step("after-timer", || async { line(&ledger, "after-timer") }).undo("undo", "after-timer").await?;
+    ctx.step("after-timer", || async { line(&ledger, "after-timer") })
+        .undo("undo", "after-timer")
+        .await?;
     let paid: u32 = ctx.event("paid").await?;
     ctx.step("after-event", || async { line(&ledger, "after-event") }).await?;
     let reply = ctx.ask::<Approval>("Go on?").key("approval").await?;
@@ -69,7 +84,8 @@ async fn everything(ctx: Context, ledger: Ledger, finale: Finale) -> Result<Stri
     ctx.step("after-answer", || async { line(&ledger, "after-answer") }).await?;
     let child: String = ctx.child("child", &()).await?;
     let activity: String = ctx.activity("activity", &()).await?;
-    let counted: u32 = ctx.state(Scope::Global).update("runs", |runs: Option<u32>| runs.unwrap_or(0) + 1).await?;
+    let counted: u32 =
+        ctx.state(Scope::Global).update("runs", |runs: Option<u32>| runs.unwrap_or(0) + 1).await?;
     ctx.step("last", || async { line(&ledger, "last") }).await?;
     match finale {
         Finale::Complete => Ok(format!("{cut_off} {paid} {approved} {child} {activity} {counted}")),
@@ -87,7 +103,9 @@ pub fn tools(builder: Builder, ledger: &Ledger) -> Builder {
             park_after: Duration::from_millis(40),
             ..Settings::default()
         })
-        .tool(Tool::new("everything", move |ctx: Context, finale: Finale| everything(ctx, one.clone(), finale)))
+        .tool(Tool::new("everything", move |ctx: Context, finale: Finale| {
+            everything(ctx, one.clone(), finale)
+        }))
         .tool(Tool::new("child", move |ctx: Context, (): ()| {
             let ledger = two.clone();
             async move { ctx.step("in-child", || async { line(&ledger, "in-child") }).await }
@@ -104,7 +122,10 @@ pub fn tools(builder: Builder, ledger: &Ledger) -> Builder {
 
 /// Plays the world: starts the task, sends the event, answers the question, cancels. Says each again
 /// after a crash, since it can't know what arrived.
-pub async fn play(tasks: &Tasks, finale: Finale) -> std::result::Result<steadfast_engine::TaskInfo, steadfast_engine::CallError> {
+pub async fn play(
+    tasks: &Tasks,
+    finale: Finale,
+) -> std::result::Result<steadfast_engine::TaskInfo, steadfast_engine::CallError> {
     use steadfast_engine::{CallError, Event, Status, TaskId};
     let id = TaskId::new("all")?;
     match tasks.start("everything", &finale).id(id.clone()).await {
@@ -126,7 +147,10 @@ pub async fn play(tasks: &Tasks, finale: Finale) -> std::result::Result<steadfas
             return Ok(seen);
         }
         if seen.status == Status::InputRequired {
-            let yes = Answer { action: steadfast_engine::Action::Accept, content: steadfast_engine::Json::of(&serde_json::json!({"approved": true})).ok() };
+            let yes = Answer {
+                action: steadfast_engine::Action::Accept,
+                content: steadfast_engine::Json::of(&serde_json::json!({"approved": true})).ok(),
+            };
             match tasks.answer(&id, "approval", yes).await {
                 Ok(()) | Err(CallError::NotAsked { .. }) => {}
                 Err(error) => return Err(error),
@@ -151,7 +175,8 @@ pub async fn play(tasks: &Tasks, finale: Finale) -> std::result::Result<steadfas
 /// Which effects are recorded in the store, so that they must never happen again.
 pub async fn recorded(store: &dyn Store) -> steadfast_store::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    let page = store.list(steadfast_store::Filter::default(), Order::OldestFirst, None, 100).await?;
+    let page =
+        store.list(steadfast_store::Filter::default(), Order::OldestFirst, None, 100).await?;
     let mut operations = BTreeMap::new();
     for TaskRow { key, .. } in page.tasks {
         for (seq, body) in store.history(key, Order::OldestFirst, None, 10_000).await?.events {

@@ -194,7 +194,11 @@ async fn run(ctx: Context, ledger: Ledger, kind: Kind) -> Result<String> {
 pub fn tools(builder: Builder, ledger: &Ledger) -> Builder {
     let (one, two, three, four) = (ledger.clone(), ledger.clone(), ledger.clone(), ledger.clone());
     builder
-        .settings(Settings { park_after: Duration::from_millis(30), ..Settings::default() })
+        .settings(Settings {
+            park_after: Duration::from_millis(30),
+            look_for_dead_every: Duration::from_millis(50),
+            ..Settings::default()
+        })
         .tool(Tool::new("work", move |ctx: Context, kind: Kind| run(ctx, one.clone(), kind)))
         .tool(Tool::new("child", move |ctx: Context, (): ()| {
             let scene = Scene { ctx, ledger: two.clone() };

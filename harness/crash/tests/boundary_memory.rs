@@ -34,12 +34,15 @@ impl World {
         let play = everything::play(&tasks, self.finale);
         let day = Duration::from_secs(86_400);
         let end = tokio::time::timeout(day, play).await.expect("it hangs").unwrap();
-        let quiet = |info: &TaskInfo| !matches!(info.compensation, Some(steadfast_engine::Compensation::Running { .. }));
+        let quiet = |info: &TaskInfo| {
+            !matches!(info.compensation, Some(steadfast_engine::Compensation::Running { .. }))
+        };
         let cleaned = tasks.wait_for(&end.id, |info| {
             let undone = self.finale == Finale::Complete || info.compensation.is_some();
             undone && quiet(info)
         });
-        let end = tokio::time::timeout(day, cleaned).await.expect("it is never cleaned up").unwrap();
+        let end =
+            tokio::time::timeout(day, cleaned).await.expect("it is never cleaned up").unwrap();
         engine.shutdown(Duration::from_secs(5)).await;
         end
     }

@@ -13,8 +13,10 @@ use steadfast_crash::{
 fn victim(dir: &Path, finale: &str, life: u32, die: Option<String>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_victim"));
     command
-        .arg("--store").arg(dir.join("store.db"))
-        .arg("--ledger").arg(dir.join("ledger"))
+        .arg("--store")
+        .arg(dir.join("store.db"))
+        .arg("--ledger")
+        .arg(dir.join("ledger"))
         .args(["--life", &life.to_string(), "--everything", finale]);
     if let Some(die) = die {
         command.args(["--die", &die]);

@@ -63,7 +63,10 @@ impl<A: Future, B: Future> Future for Join<A, B> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (left, right) = (self.0.poll(cx), self.1.poll(cx));
-        if left && right && let (Some(a), Some(b)) = (self.0.result.take(), self.1.result.take()) {
+        if left
+            && right
+            && let (Some(a), Some(b)) = (self.0.result.take(), self.1.result.take())
+        {
             return Poll::Ready((a, b));
         }
         Poll::Pending

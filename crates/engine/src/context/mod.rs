@@ -23,9 +23,7 @@ pub(crate) use op::Wakers;
 use serde::Serialize;
 pub use signal::{Signal, Sleep};
 pub use state::State;
-use steadfast_core::{
-    FailureKind, Machine, Note, Principal, Progress, Scope, TaskId, Timestamp,
-};
+use steadfast_core::{FailureKind, Machine, Note, Principal, Progress, Scope, TaskId, Timestamp};
 use steadfast_store::TaskKey;
 pub use step::{Attempt, Step, StepFn};
 use tokio_util::sync::CancellationToken;
@@ -138,7 +136,14 @@ impl Context {
         let hex = format!("{bits:032x}");
         // The version digit and the two variant bits, as RFC 9562 has them.
         let variant = ["8", "9", "a", "b"][(bits >> 62 & 3) as usize];
-        format!("{}-{}-4{}-{variant}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+        format!(
+            "{}-{}-4{}-{variant}{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[13..16],
+            &hex[17..20],
+            &hex[20..]
+        )
     }
 
     /// Says what the task is doing. Shown as its status message.

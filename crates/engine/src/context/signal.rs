@@ -59,7 +59,10 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Signal<T> {
 impl Context {
     /// Waits for an external event with this name. One that came before, even before the task
     /// started, is there at once; each is taken by one wait, oldest first.
-    pub fn event<T: DeserializeOwned + Send + 'static>(&self, name: impl Into<String>) -> Signal<T> {
+    pub fn event<T: DeserializeOwned + Send + 'static>(
+        &self,
+        name: impl Into<String>,
+    ) -> Signal<T> {
         Signal { ctx: self.clone(), name: name.into(), payload: PhantomData }
     }
 

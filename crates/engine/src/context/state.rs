@@ -41,7 +41,9 @@ impl State {
                     let now = shared.now();
                     match value(&row) {
                         Ok(value) => shared.machine().state_read(op.id, value, now),
-                        Err(error) => shared.machine().state_failed(op.id, error.into_failure(), now),
+                        Err(error) => {
+                            shared.machine().state_failed(op.id, error.into_failure(), now)
+                        }
                     }
                 }
             }
@@ -49,7 +51,11 @@ impl State {
     }
 
     /// Writes a value, whatever was there.
-    pub async fn set<T: Serialize + ?Sized>(&self, key: impl Into<String>, value: &T) -> Result<()> {
+    pub async fn set<T: Serialize + ?Sized>(
+        &self,
+        key: impl Into<String>,
+        value: &T,
+    ) -> Result<()> {
         let value = Some(self.ctx.payload("the value", value)?);
         self.write(key.into(), value).await
     }
@@ -93,7 +99,11 @@ impl State {
     }
 
     /// Waits until a value meets a condition, and returns it. A waiting task takes no memory.
-    pub async fn wait_until<T, F>(&self, key: impl Into<String>, mut condition: F) -> Result<Option<T>>
+    pub async fn wait_until<T, F>(
+        &self,
+        key: impl Into<String>,
+        mut condition: F,
+    ) -> Result<Option<T>>
     where
         T: DeserializeOwned,
         F: FnMut(Option<&T>) -> bool,

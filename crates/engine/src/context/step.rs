@@ -55,7 +55,10 @@ pub trait StepFn<'a, Args>: Send + 'a {
     type Value: Serialize + DeserializeOwned + Send;
 
     /// Runs one attempt.
-    fn attempt(&mut self, attempt: Attempt) -> Pin<Box<dyn Future<Output = Result<Self::Value>> + Send + 'a>>;
+    fn attempt(
+        &mut self,
+        attempt: Attempt,
+    ) -> Pin<Box<dyn Future<Output = Result<Self::Value>> + Send + 'a>>;
 }
 
 impl<'a, F, Fut, T, E> StepFn<'a, ()> for F
@@ -82,7 +85,10 @@ where
 {
     type Value = T;
 
-    fn attempt(&mut self, attempt: Attempt) -> Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>> {
+    fn attempt(
+        &mut self,
+        attempt: Attempt,
+    ) -> Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>> {
         let future = self(attempt);
         Box::pin(async move { future.await.map_err(Into::into) })
     }
@@ -214,8 +220,9 @@ async fn run<'a, Args, F: StepFn<'a, Args>>(
         }),
     };
     let most = shared.core.settings.max_payload;
-    let recorded = ended
-        .and_then(|value| crate::registry::payload(&format!("the result of the step {name:?}"), &value, most));
+    let recorded = ended.and_then(|value| {
+        crate::registry::payload(&format!("the result of the step {name:?}"), &value, most)
+    });
     recorded.map_err(Error::into_failure)
 }
 

@@ -8,7 +8,7 @@ use steadfast_core::{
 };
 use steadfast_store::{After, Effect, Lease, TaskRow, Turn};
 
-use super::{park, turn::insist};
+use super::{effects, park, turn::insist};
 use crate::{blob, engine::Core, tasks::cancel_write, worker};
 
 /// What a history says is still to be done.
@@ -29,7 +29,9 @@ fn left(history: &[Record]) -> Left {
             Event::ChildStarted { op, id, detached: false, .. } => {
                 left.children.insert(*op, id.clone());
             }
-            Event::ChildCompleted { op, .. } | Event::ChildFailed { op, .. } | Event::Dropped { op } => {
+            Event::ChildCompleted { op, .. }
+            | Event::ChildFailed { op, .. }
+            | Event::Dropped { op } => {
                 left.children.remove(op);
             }
             Event::UndoRecorded { undo, .. } => left.undos.push(undo.clone()),
@@ -55,7 +57,8 @@ pub(super) async fn clean_up(core: &Arc<Core>, lease: Lease) {
 async fn work(core: &Arc<Core>, lease: Lease) {
     let Some((row, history)) = load(core, lease).await else { return };
     let mut left = left(&history);
-    let mut scribe = Scribe { core, lease, next: history.len() as u64, view: blob::read_view(&row.view), row };
+    let mut scribe =
+        Scribe { core, lease, next: history.len() as u64, view: blob::read_view(&row.view), row };
     let children = std::mem::take(&mut left.children);
     if scribe.row.status == Status::Cancelled && !children.is_empty() {
         let reason = || Some("its parent was cancelled".to_owned());
@@ -71,10 +74,17 @@ async fn work(core: &Arc<Core>, lease: Lease) {
     if !left.undos.is_empty() {
         let total = u32::try_from(left.undos.len()).unwrap_or(u32::MAX);
         let start = usize::try_from(left.done).unwrap_or(usize::MAX);
-        let todo: Vec<Undo> = left.undos.iter().rev().skip(start).cloned().collect();
-        for undo in todo {
-            scribe.view.compensation = Some(Compensation::Running { done: left.done, total });
-            let failure = take_back(core, &scribe.row, &undo).await.err();
+        let undos = std::mem::take(&mut left.undos).into_iter().enumerate();
+        let todo: Vec<(usize, Undo)> = undos.rev().skip(start).collect();
+        let running = Some(Compensation::Running { done: left.done, total });
+        if !todo.is_empty() && scribe.view.compensation != running {
+            scribe.view.compensation = running;
+            if !scribe.write(Vec::new(), Vec::new(), After::Keep).await {
+                return;
+            }
+        }
+        for (number, undo) in todo {
+            let failure = take_back(core, &scribe.row, &undo, number).await.err();
             left.done += 1;
             left.failed = left.failed.or_else(|| failure.clone());
             let event = Event::Undone { function: undo.function, failure };
@@ -96,7 +106,9 @@ async fn load(core: &Arc<Core>, lease: Lease) -> Option<(TaskRow, Vec<Record>)> 
         let row = core.store.row(lease.key).await;
         let history = park::history(core, lease).await;
         match (row, history) {
-            (Ok(Some(row)), Ok(history)) if row.epoch == lease.epoch => return Some((row, history)),
+            (Ok(Some(row)), Ok(history)) if row.epoch == lease.epoch => {
+                return Some((row, history));
+            }
             (Ok(_), Ok(_)) => return None,
             (Err(error), _) | (_, Err(error)) => {
                 tracing::warn!(%error, "can't read a task that has ended; trying again");
@@ -118,9 +130,10 @@ struct Scribe<'a> {
 impl Scribe<'_> {
     async fn write(&mut self, events: Vec<Event>, effects: Vec<Effect>, after: After) -> bool {
         let at = self.core.world.now();
-        let events: Vec<_> = events.into_iter().map(|event| encode(&Record { at, event })).collect();
+        let events: Vec<_> =
+            events.into_iter().map(|event| encode(&Record { at, event })).collect();
         let count = events.len() as u64;
-        let turn = Turn {
+        let mut turn = Turn {
             lease: self.lease,
             at,
             first: self.next,
@@ -132,9 +145,11 @@ impl Scribe<'_> {
             effects,
             after,
         };
-        let turned = insist(&self.core.store, || turn.clone()).await;
+        effects::complete_cancels(&self.core.store, &mut turn).await;
+        let turned = insist(self.core, || turn.clone()).await;
         let Some(turned) = turned else { return false };
         self.core.touched(&turned.touched, super::Nudge::LOOK);
+        worker::cancel(self.core, &turned.cancelled);
         self.core.watchers.changed(self.lease.key);
         self.next += count;
         true
@@ -142,7 +157,12 @@ impl Scribe<'_> {
 }
 
 /// Runs one undo function, again after errors.
-async fn take_back(core: &Arc<Core>, row: &TaskRow, undo: &Undo) -> Result<(), Failure> {
+async fn take_back(
+    core: &Arc<Core>,
+    row: &TaskRow,
+    undo: &Undo,
+    number: usize,
+) -> Result<(), Failure> {
     let Some(function) = core.registry.functions.get(&undo.function) else {
         let message = format!("there is no function {:?} in this process", undo.function);
         return Err(Failure::new(FailureKind::Usage, message).permanently());
@@ -150,7 +170,7 @@ async fn take_back(core: &Arc<Core>, row: &TaskRow, undo: &Undo) -> Result<(), F
     let retry = Retry::exponential().attempts(10);
     let mut attempt = 1;
     loop {
-        let context = worker::ActivityContext::for_undo(core, &row.id, attempt);
+        let context = worker::ActivityContext::for_undo(core, &row.id, number, attempt);
         match worker::guarded(function, context, undo.input.clone()).await {
             Ok(_) => return Ok(()),
             Err(failure) => match retry.after(attempt, &failure, core.world.random() as u64) {

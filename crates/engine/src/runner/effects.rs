@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use steadfast_core::{Effect, Failure, FailureKind, Message, Scope, Timestamp};
+use steadfast_core::{Effect, Failure, FailureKind, Message, Scope, Timestamp, View};
 use steadfast_store as store;
 
 use crate::{
-    blob::{self, ActivityBody},
+    blob::{self, About, ActivityBody},
     context::Shared,
     tasks::{cancel_write, new_child},
 };
@@ -30,6 +30,7 @@ pub(super) fn convert(shared: &Arc<Shared>, effect: &Effect, now: Timestamp) -> 
             let body = ActivityBody {
                 input: input.clone(),
                 retry: retry.clone(),
+                run: shared.machine().run(),
                 heartbeat_ms: *heartbeat_ms,
             };
             store::Effect::ScheduleActivity {
@@ -85,5 +86,21 @@ pub(super) fn convert(shared: &Arc<Shared>, effect: &Effect, now: Timestamp) -> 
                 payload: payload.clone(),
             }),
         },
+    }
+}
+
+/// A task that is cancelled by another is kept as long as its own tool says, and what it last said
+/// of itself stays to be seen: both are in its row.
+pub(super) async fn complete_cancels(store: &Arc<dyn store::Store>, turn: &mut store::Turn) {
+    for effect in &mut turn.effects {
+        let store::Effect::CancelTask { id, cancel } = effect else { continue };
+        let caller = store::Caller { principal: None, now: Timestamp(i64::MIN) };
+        let Ok(row) = store.get(caller, id.clone()).await else { continue };
+        let Ok(about) = blob::read::<About>(&row.about) else { continue };
+        cancel.expires = about.retention.expiry(cancel.at);
+        let reason = blob::read_view(&cancel.view).reason;
+        let said = blob::read_view(&row.view);
+        let view = View { reason, failure: None, retry_at: None, ..said };
+        cancel.view = blob::write(&view);
     }
 }

@@ -10,8 +10,11 @@ mod turn;
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use nudge::Nudge;
+pub(crate) use park::put_back;
 use root::Root;
-use steadfast_core::{Halt, Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode};
+use steadfast_core::{
+    Halt, Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode,
+};
 use steadfast_store::{Claimed, InboxRow, Lease, TaskRow, Turned};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +48,8 @@ pub(crate) struct Runner {
     hold: bool,
     /// Hold back: suspended, or the process is going down.
     frozen: Option<Frozen>,
+    /// Why it was suspended, to be shown on.
+    reason: Option<String>,
     /// The code has returned; what is left is its last commit.
     returned: bool,
     /// When notes that wait for company must go out.
@@ -79,46 +84,48 @@ enum Then {
 }
 
 /// Runs a task that was started just now, with the history it was started with.
-pub(crate) fn spawn_new(core: &Arc<Core>, row: TaskRow, lease: Lease, history: Vec<Record>) {
-    spawn(core, row, lease, history, Vec::new());
+pub(crate) fn spawn_new(
+    core: &Arc<Core>,
+    row: TaskRow,
+    lease: Lease,
+    history: Vec<Record>,
+    missed: u64,
+) {
+    with_nudge(core, lease, missed, move |core, nudge| async move {
+        live(&core, row, lease, history, Vec::new(), &nudge).await;
+    });
 }
 
 /// Runs a task that was claimed from the ready pile.
-pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed) {
+pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
     let lease = claimed.lease();
     let Claimed { row, history, inbox } = claimed;
     let records: Result<Vec<Record>, _> =
         history.iter().enumerate().map(|(seq, line)| decode(seq as u64, line)).collect();
-    if row.status.is_terminal() {
-        let core = core.clone();
-        core.tasks.clone().spawn(async move {
-            cleanup::clean_up(&core, lease).await;
-            core.give_places(1);
-        });
-        return;
-    }
-    match records {
-        Ok(records) => spawn(core, row, lease, records, inbox),
-        Err(error) => {
-            let core = core.clone();
-            core.tasks.clone().spawn(async move {
-                park::set_aside(&core, &row, lease, error.to_string()).await;
-                core.give_places(1);
-            });
+    let ended = row.status.is_terminal();
+    with_nudge(core, lease, missed, move |core, nudge| async move {
+        match records {
+            _ if ended => cleanup::clean_up(&core, lease).await,
+            Ok(records) => live(&core, row, lease, records, inbox, &nudge).await,
+            Err(error) => park::set_aside(&core, &row, lease, error.to_string()).await,
         }
-    }
+    });
 }
 
-fn spawn(core: &Arc<Core>, row: TaskRow, lease: Lease, history: Vec<Record>, mail: Vec<InboxRow>) {
+/// Lets `life` run in the engine, known by its nudge as long as it does.
+fn with_nudge<F, Fut>(core: &Arc<Core>, lease: Lease, missed: u64, life: F)
+where
+    F: FnOnce(Arc<Core>, Arc<Nudge>) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send,
+{
     let nudge = Arc::new(Nudge::new(lease.epoch));
-    core.running().insert(lease.key, nudge.clone());
+    core.enlist(lease.key, &nudge, missed);
     let core = core.clone();
     core.tasks.clone().spawn(async move {
         let stopped = core.stopped.clone();
-        let life = live(&core, row, lease, history, mail, &nudge);
         tokio::select! {
             biased;
-            () = life => {}
+            () = life(core.clone(), nudge.clone()) => {}
             // The rest is handed back by closing the store, or taken over from the dead.
             () = stopped.cancelled() => {}
         }
@@ -153,10 +160,16 @@ async fn live(
             Then::Again(anew) => {
                 row.view = blob::write(&runner.shown.1);
                 (history, mail) = (anew, Vec::new());
+                // What came while the last commit was under way is still in the inbox.
+                nudge.set(Nudge::MAIL);
             }
             Then::Reload => match park::reload(core, lease).await {
                 Some(loaded) => (row, history, mail) = loaded,
-                None => return,
+                None => {
+                    // Ended, perhaps with something left to do, or no longer ours.
+                    core.doubt.notify_one();
+                    return;
+                }
             },
         }
     }
@@ -173,7 +186,8 @@ impl Runner {
     ) -> Option<Runner> {
         let tool = core.registry.tools.get(&row.tool)?;
         let view = blob::read_view(&row.view);
-        let machine = Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);
+        let machine =
+            Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);
         let input = machine.input().cloned();
         let shared = Arc::new(Shared {
             machine: machine.into(),
@@ -204,6 +218,7 @@ impl Runner {
             commit: None,
             hold: false,
             frozen: None,
+            reason: None,
             returned: false,
             notes_due: None,
         })
@@ -235,7 +250,8 @@ impl Runner {
 
     /// Delivers what there is to deliver, one poll for each.
     fn advance(&mut self) {
-        while !self.returned {
+        // Held back, the code learns of nothing more, so that nothing new starts.
+        while !self.returned && self.frozen.is_none() {
             let mut machine = self.shared.machine();
             let delivered = machine.deliver();
             if let Some(op) = delivered {
@@ -398,7 +414,9 @@ impl Runner {
     async fn look(&mut self) -> u8 {
         match self.core.store.row(self.lease.key).await {
             Ok(Some(row)) if row.epoch == self.lease.epoch => {
-                Nudge::MAIL | if row.status.is_halted() { Nudge::HALT } else { 0 }
+                let halted = row.status.is_halted();
+                self.reason = blob::read_view(&row.view).reason.filter(|_| halted);
+                Nudge::MAIL | if halted { Nudge::HALT } else { 0 }
             }
             Ok(_) => Nudge::LOST,
             // It learns of it when it next commits.
@@ -413,13 +431,24 @@ impl Runner {
 
     /// The machine said stop. A broken limit fails the task; anything else sets it aside.
     async fn stop(&mut self) -> Option<Then> {
-        if let Some(commit) = self.commit.take() {
-            let flight = commit.await;
-            if let Some(then) = self.landed(flight).await {
-                return Some(then);
+        let halt = self.shared.machine().halted().cloned()?;
+        loop {
+            if let Some(commit) = self.commit.take() {
+                let flight = commit.await;
+                if let Some(then) = self.landed(flight).await {
+                    return Some(then);
+                }
+            }
+            // What happened before the code went astray did happen: steps that ended must not run
+            // again for it.
+            let over = matches!(halt, Halt::Limit(_));
+            if self.commit.is_none() && !over {
+                self.send_turn();
+            }
+            if self.commit.is_none() {
+                break;
             }
         }
-        let halt = self.shared.machine().halted().cloned()?;
         if let Halt::Limit(failure) = halt {
             self.returned = true;
             self.shared.machine().fail(failure, self.core.world.now());

@@ -25,13 +25,20 @@ fn empty(lease: Lease, core: &Core, after: After) -> Turn {
 }
 
 impl Runner {
+    /// What the world should see of the task now.
+    pub(super) fn view(&self) -> (Status, View) {
+        let (status, view) = self.shared.machine().view();
+        (status, View { reason: self.reason.clone(), ..view })
+    }
+
     /// Leaves memory: the task is a row until something comes for it.
     pub(super) async fn park(&mut self) -> Option<Then> {
-        let shown = self.shared.machine().view();
+        let shown = self.view();
         let wake = self.shared.machine().next_deadline();
         let after = match self.frozen {
-            Some(Frozen::GoingDown) => After::Yield,
-            Some(Frozen::Suspended) => After::Park { wake: None },
+            // One that is still suspended waits for its resume, and one that was resumed meanwhile
+            // goes on.
+            Some(Frozen::GoingDown | Frozen::Suspended) => After::Yield,
             None => After::Park { wake },
         };
         let turn = Turn {
@@ -39,7 +46,7 @@ impl Runner {
             view: (shown != self.shown).then(|| (shown.0, blob::write(&shown.1))),
             ..empty(self.lease, &self.core, after)
         };
-        let parked = insist(&self.core.store, || turn.clone()).await;
+        let parked = insist(&self.core, || turn.clone()).await;
         if parked.is_some() {
             // Ready at once if mail had come, or due before anything the dispatcher knows of.
             self.core.dispatch.notify_one();
@@ -54,7 +61,6 @@ impl Runner {
         let event = encode(&Record { at: now, event: Event::Stuck { failure: failure.clone() } });
         let view = View { failure: Some(failure), ..self.shown.1.clone() };
         let first = self.shared.machine().durable();
-        // What was pending is not committed: it came from code that went astray.
         let turn = Turn {
             first,
             events: vec![event],
@@ -62,7 +68,7 @@ impl Runner {
             ..empty(self.lease, &self.core, After::Park { wake: None })
         };
         self.shared.cancel.cancel();
-        insist(&self.core.store, || turn.clone()).await;
+        insist(&self.core, || turn.clone()).await;
         self.core.watchers.changed(self.lease.key);
         Then::Nothing
     }
@@ -77,14 +83,18 @@ pub(super) async fn set_aside(core: &Arc<Core>, row: &TaskRow, lease: Lease, rea
         view: Some((Status::Stuck, blob::write(&view))),
         ..empty(lease, core, After::Park { wake: None })
     };
-    insist(&core.store, || turn.clone()).await;
+    insist(core, || turn.clone()).await;
     core.watchers.changed(row.key);
 }
 
 /// Hands back a task whose tool is not here after all.
 pub(super) async fn unserved(core: &Arc<Core>, lease: Lease) {
-    let turn = empty(lease, core, After::Yield);
-    insist(&core.store, || turn.clone()).await;
+    insist(core, || put_back(core, lease)).await;
+}
+
+/// The turn that puts a task back on the ready pile.
+pub(crate) fn put_back(core: &Core, lease: Lease) -> Turn {
+    empty(lease, core, After::Yield)
 }
 
 /// Reads a task anew that we still hold; `None` if we don't, or it has ended.
@@ -118,7 +128,10 @@ async fn read(
 }
 
 /// A task's whole history.
-pub(super) async fn history(core: &Arc<Core>, lease: Lease) -> steadfast_store::Result<Vec<Record>> {
+pub(super) async fn history(
+    core: &Arc<Core>,
+    lease: Lease,
+) -> steadfast_store::Result<Vec<Record>> {
     let mut records = Vec::new();
     let mut after = None;
     loop {

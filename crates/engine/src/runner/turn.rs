@@ -3,14 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_core::{
-    Compensation, Effect, Event, Failure, FailureKind, Outcome, Status, Timestamp, Turn, Urgency, View,
-    encode,
+    Compensation, Effect, Event, Failure, FailureKind, Outcome, Status, Timestamp, Turn, Urgency,
+    View, encode,
 };
-use steadfast_store::{After, Error, Lease, Refusal, Store, Turned};
+use steadfast_store::{After, Error, Lease, Refusal, Turned};
 
 use super::{Flight, Frozen, Runner, Then, effects};
 use crate::{
     blob::{self, End},
+    engine::Core,
     runner::Nudge,
 };
 
@@ -55,14 +56,18 @@ impl Runner {
         }
         let urgency = self.shared.machine().urgency();
         match urgency {
+            // It is seen to have begun, also if its first step takes long.
+            Urgency::Idle if self.shown.0 == Status::Queued => self.wait_for_company(),
             Urgency::Idle => {}
             Urgency::Now => self.send_turn(),
             Urgency::Soon if self.frozen.is_some() => self.send_turn(),
-            Urgency::Soon => {
-                let now = self.core.world.now();
-                self.notes_due.get_or_insert(now.plus(self.core.settings.note_delay));
-            }
+            Urgency::Soon => self.wait_for_company(),
         }
+    }
+
+    fn wait_for_company(&mut self) {
+        let now = self.core.world.now();
+        self.notes_due.get_or_insert(now.plus(self.core.settings.note_delay));
     }
 
     pub(super) fn send_turn(&mut self) {
@@ -70,7 +75,7 @@ impl Runner {
             return;
         }
         let turn = self.shared.machine().take_turn();
-        if !turn.is_empty() {
+        if !turn.is_empty() || self.shown.0 == Status::Queued {
             self.notes_due = None;
             self.launch(turn);
         }
@@ -80,7 +85,7 @@ impl Runner {
         self.hold = !turn.deferred.is_empty();
         let now = self.core.world.now();
         let ending = ending(&turn);
-        let (status, mut view) = self.shared.machine().view();
+        let (status, mut view) = self.view();
         let status = ending.as_ref().map_or(status, |ending| ending.status);
         let undos = self.shared.machine().undos().len();
         let undoes = status == Status::Failed && undos > 0;
@@ -112,6 +117,8 @@ impl Runner {
         // An ordinary commit: one try. What to do about a store that is not available is decided
         // when it is back.
         self.commit = Some(Box::pin(async move {
+            let mut first = first;
+            effects::complete_cancels(&store, &mut first).await;
             let result = store.turn(first).await;
             Flight { result, ..flight }
         }));
@@ -133,7 +140,8 @@ impl Runner {
                     self.core.watchers.changed(self.lease.key);
                 }
                 if let Some(status) = ended {
-                    let undoes = status == Status::Failed && !self.shared.machine().undos().is_empty();
+                    let undoes =
+                        status == Status::Failed && !self.shared.machine().undos().is_empty();
                     return Some(if undoes { Then::CleanUp } else { Then::Nothing });
                 }
                 if turn.restart {
@@ -241,11 +249,11 @@ impl Write<'_> {
 /// Commits a turn, for as long as it takes the store to be available. `None` means that the task is
 /// no longer ours, or that nobody can say.
 pub(super) async fn insist(
-    store: &Arc<dyn Store>,
+    core: &Core,
     make: impl Fn() -> steadfast_store::Turn,
 ) -> Option<Turned> {
     loop {
-        match store.turn(make()).await {
+        match core.store.turn(make()).await {
             Ok(turned) => return Some(turned),
             Err(Error::Unavailable(reason)) => {
                 tracing::warn!(reason, "a commit was not taken; trying again");
@@ -253,6 +261,7 @@ pub(super) async fn insist(
             }
             Err(error) => {
                 tracing::debug!(%error, "a commit was refused");
+                core.doubt_after(&error);
                 return None;
             }
         }

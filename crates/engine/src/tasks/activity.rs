@@ -13,7 +13,11 @@ use crate::{
 
 impl Tasks {
     /// Completes the activity with this token.
-    pub async fn complete_activity<T: Serialize + ?Sized>(&self, token: &str, result: &T) -> Result<()> {
+    pub async fn complete_activity<T: Serialize + ?Sized>(
+        &self,
+        token: &str,
+        result: &T,
+    ) -> Result<()> {
         let json = Json::of(result).map_err(|error| CallError::Payload(error.to_string()))?;
         let limit = self.core.settings.max_payload;
         if json.text().len() > limit {

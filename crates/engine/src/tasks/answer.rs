@@ -32,10 +32,11 @@ impl Tasks {
             })?;
         }
         let body = blob::write(&Message::Answer { key: key.to_owned(), answer });
-        let answered = self.core.store.answer(self.caller(), id.clone(), key.to_owned(), body).await;
+        let answered =
+            self.core.store.answer(self.caller(), id.clone(), key.to_owned(), body).await;
         let touched = answered.map_err(|error| match error {
             Error::Refused(Refusal::NotOpen) => not_asked(),
-            error => CallError::on(id, error),
+            error => self.failed(id, error),
         })?;
         self.core.touched(&[touched], Nudge::MAIL);
         Ok(())

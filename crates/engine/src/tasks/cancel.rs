@@ -1,11 +1,9 @@
 //! Cancelling.
 
-use steadfast_core::{
-    Event, Failure, FailureKind, Record, TaskId, Timestamp, Ttl, View, encode,
-};
-use steadfast_store::Cancel;
+use steadfast_core::{Event, Failure, FailureKind, Record, TaskId, Timestamp, Ttl, View, encode};
+use steadfast_store::{Caller, Cancel, TaskRow};
 
-use super::{CallError, Result, Tasks};
+use super::{Result, Tasks};
 use crate::{
     blob::{self, End},
     runner::Nudge,
@@ -17,7 +15,8 @@ pub(crate) fn cancel_write(reason: Option<String>, at: Timestamp, retention: Ttl
         Some(reason) => format!("the task was cancelled: {reason}"),
         None => "the task was cancelled".into(),
     };
-    let failure = Failure { code: Some("cancelled".into()), ..Failure::new(FailureKind::Child, told) };
+    let failure =
+        Failure { code: Some("cancelled".into()), ..Failure::new(FailureKind::Child, told) };
     Cancel {
         at,
         event: encode(&Record { at, event: Event::Cancelled { reason: reason.clone() } }),
@@ -34,30 +33,35 @@ impl Tasks {
     pub async fn cancel(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
         let row = self.row(id).await?;
         Self::check_status(&row, id)?;
-        let about: blob::About = blob::read(&row.about).unwrap_or_default();
-        let view = View { reason: reason.clone(), ..blob::read_view(&row.view) };
-        let mut cancel = cancel_write(reason, self.core.world.now(), about.retention);
-        // What it last said of itself stays to be seen.
-        cancel.view = blob::write(&View { failure: None, retry_at: None, ..view });
-        let touched = self.core.store.cancel(self.caller(), id.clone(), cancel).await;
-        let touched = touched.map_err(|error| CallError::on(id, error))?;
-        self.core.touched(&touched, Nudge::LOOK);
-        self.core.watchers.changed(row.key);
-        self.core.dispatch.notify_one();
-        self.core.work.notify_one();
-        Ok(())
+        self.cancel_row(self.caller(), &row, reason).await
     }
 
     /// Cancels a task that is older than its tool allows. It has expired, so that nobody else can.
     pub(crate) async fn cancel_expired(&self, id: &TaskId) -> Result<()> {
         let reason = "it was older than its tool allows";
-        let now = self.core.world.now();
-        let cancel = cancel_write(Some(reason.into()), now, self.core.settings.retention);
-        let caller = steadfast_store::Caller { principal: None, now: Timestamp(i64::MIN) };
-        let touched = self.core.store.cancel(caller, id.clone(), cancel).await;
-        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        let caller = Caller { principal: None, now: Timestamp(i64::MIN) };
+        let row = self.core.store.get(caller.clone(), id.clone()).await;
+        let row = row.map_err(|error| self.failed(id, error))?;
+        self.cancel_row(caller, &row, Some(reason.into())).await
+    }
+
+    async fn cancel_row(
+        &self,
+        caller: Caller,
+        row: &TaskRow,
+        reason: Option<String>,
+    ) -> Result<()> {
+        let about: blob::About = blob::read(&row.about).unwrap_or_default();
+        let view = View { reason: reason.clone(), ..blob::read_view(&row.view) };
+        let mut cancel = cancel_write(reason, self.core.world.now(), about.retention);
+        // What it last said of itself stays to be seen.
+        cancel.view = blob::write(&View { failure: None, retry_at: None, ..view });
+        let touched = self.core.store.cancel(caller, row.id.clone(), cancel).await;
+        let touched = touched.map_err(|error| self.failed(&row.id, error))?;
         self.core.touched(&touched, Nudge::LOOK);
+        self.core.watchers.changed(row.key);
         self.core.dispatch.notify_one();
+        self.core.work.notify_one();
         Ok(())
     }
 }

@@ -102,6 +102,36 @@ impl From<Ask> for OpenQuestion {
     }
 }
 
+impl TaskInfo {
+    /// What a principal may see of it: not what is for the operator's eyes only.
+    pub(super) fn hide_details(&mut self) {
+        if let Some(failure) = &mut self.failure {
+            failure.detail = None;
+        }
+        if let Some(Compensation::Failed { failure }) = &mut self.compensation {
+            failure.detail = None;
+        }
+    }
+}
+
+impl HistoryEntry {
+    /// The same for a line of a history.
+    pub(super) fn hide_details(&mut self) {
+        match &mut self.event {
+            Event::StepFailed { failure, .. }
+            | Event::StepRetrying { failure, .. }
+            | Event::ActivityFailed { failure, .. }
+            | Event::QuestionRefused { failure, .. }
+            | Event::ChildFailed { failure, .. }
+            | Event::StateFailed { failure, .. }
+            | Event::Stuck { failure }
+            | Event::Failed { failure }
+            | Event::Undone { failure: Some(failure), .. } => failure.detail = None,
+            _ => {}
+        }
+    }
+}
+
 /// What the row says, without questions.
 pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
     let view = blob::read_view(&row.view);

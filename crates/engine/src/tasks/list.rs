@@ -90,8 +90,15 @@ impl Tasks {
         };
         let page = self.core.store.list(filter, list.order, after, limit(list.limit)).await;
         let page = page.map_err(CallError::Store)?;
+        let show = |row| {
+            let mut info = info::from_row(&self.core, row);
+            if self.principal.is_some() {
+                info.hide_details();
+            }
+            info
+        };
         Ok(TaskList {
-            tasks: page.tasks.into_iter().map(|row| info::from_row(&self.core, row)).collect(),
+            tasks: page.tasks.into_iter().map(show).collect(),
             next: page.next.map(|key| cursor("t", key.0)),
         })
     }
@@ -104,8 +111,24 @@ impl Tasks {
         from: Option<&str>,
         most: usize,
     ) -> Result<HistoryList> {
+        let mut page = self.whole_history(id, order, from, most).await?;
+        if self.principal.is_some() {
+            page.entries.iter_mut().for_each(HistoryEntry::hide_details);
+        }
+        Ok(page)
+    }
+
+    /// The same, with what is for the operator's eyes only.
+    pub(super) async fn whole_history(
+        &self,
+        id: &TaskId,
+        order: Order,
+        from: Option<&str>,
+        most: usize,
+    ) -> Result<HistoryList> {
         let bad = || CallError::BadCursor(from.unwrap_or_default().to_owned());
-        let after = position("h", from)?.map(|p| u64::try_from(p).map_err(|_| bad())).transpose()?;
+        let after =
+            position("h", from)?.map(|p| u64::try_from(p).map_err(|_| bad())).transpose()?;
         let row = self.row(id).await?;
         let page = self.core.store.history(row.key, order, after, limit(most)).await;
         let page = page.map_err(CallError::Store)?;

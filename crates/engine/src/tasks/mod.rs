@@ -48,12 +48,28 @@ impl Tasks {
     /// What is to be seen of a task now, its result or error and its open questions included.
     pub async fn get(&self, id: &TaskId) -> Result<TaskInfo> {
         let row = self.row(id).await?;
-        info::complete(&self.core, row).await
+        self.show(row).await
+    }
+
+    /// All that the caller may see of a task.
+    async fn show(&self, row: steadfast_store::TaskRow) -> Result<TaskInfo> {
+        let mut info = info::complete(&self.core, row).await?;
+        if self.principal.is_some() {
+            info.hide_details();
+        }
+        Ok(info)
     }
 
     async fn row(&self, id: &TaskId) -> Result<steadfast_store::TaskRow> {
         let row = self.core.store.get(self.caller(), id.clone()).await;
         row.map_err(|error| CallError::on(id, error))
+    }
+
+    /// What a failed write on a task means. One whose outcome is not known may have happened, and
+    /// somebody must be told then.
+    fn failed(&self, id: &TaskId, error: steadfast_store::Error) -> CallError {
+        self.core.doubt_after(&error);
+        CallError::on(id, error)
     }
 
     /// How many tasks there are of each status.
@@ -74,7 +90,7 @@ impl Tasks {
         let body = blob::write(&Message::Signal { name: event.name, id: event.id, payload });
         let send = SendTo { id: id.clone(), body, keep_until };
         let touched = self.core.store.send(self.caller(), send).await;
-        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        let touched = touched.map_err(|error| self.failed(id, error))?;
         self.core.touched(touched.as_slice(), Nudge::MAIL);
         Ok(())
     }
@@ -85,7 +101,7 @@ impl Tasks {
         let view = steadfast_core::View { reason, ..blob::read_view(&row.view) };
         let suspend = Suspend { at: self.core.world.now(), view: blob::write(&view) };
         let touched = self.core.store.suspend(self.caller(), id.clone(), suspend).await;
-        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        let touched = touched.map_err(|error| self.failed(id, error))?;
         self.core.touched(&[touched], Nudge::LOOK);
         Ok(())
     }
@@ -101,7 +117,7 @@ impl Tasks {
         };
         let resume = Resume { at: self.core.world.now(), view: blob::write(&view) };
         let touched = self.core.store.resume(self.caller(), id.clone(), resume).await;
-        let touched = touched.map_err(|error| CallError::on(id, error))?;
+        let touched = touched.map_err(|error| self.failed(id, error))?;
         self.core.touched(&[touched], Nudge::LOOK);
         self.core.dispatch.notify_one();
         Ok(())
@@ -110,7 +126,7 @@ impl Tasks {
     /// Removes a task that has ended, with all that belongs to it.
     pub async fn purge(&self, id: &TaskId) -> Result<()> {
         let purged = self.core.store.purge(self.caller(), id.clone()).await;
-        purged.map_err(|error| CallError::on(id, error))
+        purged.map_err(|error| self.failed(id, error))
     }
 
     fn check_status(row: &steadfast_store::TaskRow, id: &TaskId) -> Result<()> {

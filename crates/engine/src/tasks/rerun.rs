@@ -35,7 +35,7 @@ impl Tasks {
         let mut history = Vec::new();
         let mut cursor = None;
         loop {
-            let page = self.history(id, Order::OldestFirst, cursor.as_deref(), 1_000).await?;
+            let page = self.whole_history(id, Order::OldestFirst, cursor.as_deref(), 1_000).await?;
             history.extend(page.entries);
             cursor = page.next;
             if cursor.is_none() {
@@ -73,7 +73,8 @@ fn keep(id: &TaskId, history: Vec<HistoryEntry>, from: &RerunFrom) -> Result<Vec
     };
     let kept = &history[..cut];
     // What was begun and had not ended at that point must begin anew: its end would never come.
-    let ended: BTreeSet<OpId> = kept.iter().filter(|e| ends(&e.event)).filter_map(|e| e.event.op()).collect();
+    let ended: BTreeSet<OpId> =
+        kept.iter().filter(|e| ends(&e.event)).filter_map(|e| e.event.op()).collect();
     let keeps = |event: &Event| match event {
         Event::Stuck { .. } => false,
         event => event.op().is_none_or(|op| ended.contains(&op)),
@@ -83,9 +84,10 @@ fn keep(id: &TaskId, history: Vec<HistoryEntry>, from: &RerunFrom) -> Result<Vec
 }
 
 fn first_of(id: &TaskId, history: &[HistoryEntry], op: OpId) -> Result<usize> {
-    history.iter().position(|entry| entry.event.op() == Some(op)).ok_or_else(|| {
-        CallError::NoSuchStep { id: id.clone(), what: format!("operation {op}") }
-    })
+    history
+        .iter()
+        .position(|entry| entry.event.op() == Some(op))
+        .ok_or_else(|| CallError::NoSuchStep { id: id.clone(), what: format!("operation {op}") })
 }
 
 fn find(history: &[HistoryEntry], wanted: &str, occurrence: usize) -> Option<OpId> {

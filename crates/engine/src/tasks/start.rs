@@ -9,10 +9,8 @@ use std::{
 };
 
 use serde::Serialize;
-use steadfast_core::{
-    Event, Json, OpId, Record, Status, TaskId, Timestamp, Ttl, View, encode,
-};
-use steadfast_store::{Lease, NewTask, Parent, Started, TaskKey, TaskRow};
+use steadfast_core::{Event, Json, OpId, Record, Status, TaskId, Timestamp, Ttl, View, encode};
+use steadfast_store::{NewTask, Parent, Started, TaskKey, TaskRow};
 
 use super::{CallError, Result, Tasks};
 use crate::{
@@ -138,7 +136,9 @@ impl Start {
             wake,
             ..new_task(&core, id, &self.tool, &about, now, vec![encode(&first)])
         };
-        task.hold = wake.is_none() && served && hold(&core);
+        if wake.is_none() && served && hold(&core) {
+            (task.hold, task.status) = (true, Status::Running);
+        }
         begin(&core, task, vec![first]).await
     }
 }
@@ -162,15 +162,28 @@ fn hold(core: &Core) -> bool {
 }
 
 /// Writes the task, and runs it here if it was to be held.
-pub(super) async fn begin(core: &Arc<Core>, task: NewTask, history: Vec<Record>) -> Result<StartedTask> {
+pub(super) async fn begin(
+    core: &Arc<Core>,
+    task: NewTask,
+    history: Vec<Record>,
+) -> Result<StartedTask> {
     let hold = task.hold;
     let id = task.id.clone();
     let row = hold.then(|| row(&task));
+    let _hand = core.handover.read().await;
+    let missed = core.missed();
     let result = core.store.start(task).await;
     match result {
         Ok(Started::New { key, lease, mail }) => {
             match (lease, row) {
-                (Some(lease), Some(row)) => launch(core, row, key, lease, history, mail),
+                (Some(lease), Some(row)) => {
+                    let row = TaskRow { key, epoch: lease.epoch, ..row };
+                    runner::spawn_new(core, row, lease, history, missed);
+                    if mail {
+                        let here = steadfast_store::Touched { key, here: true };
+                        core.touched(&[here], runner::Nudge::MAIL);
+                    }
+                }
                 _ => {
                     core.give_places(usize::from(hold));
                     core.dispatch.notify_one();
@@ -184,15 +197,9 @@ pub(super) async fn begin(core: &Arc<Core>, task: NewTask, history: Vec<Record>)
         }
         Err(error) => {
             core.give_places(usize::from(hold));
+            core.doubt_after(&error);
             Err(CallError::on(&id, error))
         }
-    }
-}
-
-fn launch(core: &Arc<Core>, row: TaskRow, key: TaskKey, lease: Lease, history: Vec<Record>, mail: bool) {
-    runner::spawn_new(core, TaskRow { key, epoch: lease.epoch, ..row }, lease, history);
-    if mail {
-        core.touched(&[steadfast_store::Touched { key, here: true }], runner::Nudge::MAIL);
     }
 }
 

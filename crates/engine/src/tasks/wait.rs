@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use steadfast_core::{Status, TaskId};
 
-use super::{Result, TaskInfo, Tasks, info};
+use super::{Result, TaskInfo, Tasks};
 
 impl Tasks {
     /// Waits until the task has ended, however long that takes.
@@ -19,10 +19,8 @@ impl Tasks {
 
     /// Waits until the task has ended or asks something.
     pub async fn wait_for_question(&self, id: &TaskId) -> Result<TaskInfo> {
-        self.wait_for(id, |info| {
-            info.status.is_terminal() || info.status == Status::InputRequired
-        })
-        .await
+        self.wait_for(id, |info| info.status.is_terminal() || info.status == Status::InputRequired)
+            .await
     }
 
     /// Waits until the task is as wanted.
@@ -43,7 +41,7 @@ impl Tasks {
                 Some(early) if early.status.is_terminal() => early,
                 _ => self.row(id).await?,
             };
-            let info = info::complete(&self.core, seen).await?;
+            let info = self.show(seen).await?;
             if wanted(&info) {
                 return Ok(info);
             }

@@ -3,12 +3,24 @@
 mod support;
 
 mod activities;
+mod anew;
+mod cancel;
 mod children;
 mod events;
+mod idle;
+mod limits;
 mod operator;
+mod panics;
+mod parking;
+mod processes;
 mod questions;
 mod replay;
+mod rerun;
+mod retention;
 mod sagas;
+mod start;
 mod state;
-mod steps;
 mod steering;
+mod steps;
+mod stuck;
+mod tokens;

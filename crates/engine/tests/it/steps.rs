@@ -70,7 +70,8 @@ async fn retries_wait_durably_and_show_the_last_error() {
             builder.tool(Tool::new("t", move |ctx: Context, (): ()| {
                 let ledger = ledger.clone();
                 async move {
-                    let retry = Retry::exponential().attempts(3).first_delay(Duration::from_secs(3600));
+                    let retry =
+                        Retry::exponential().attempts(3).first_delay(Duration::from_secs(3600));
                     ctx.step("flaky", |attempt: Attempt| {
                         let ledger = ledger.clone();
                         async move {

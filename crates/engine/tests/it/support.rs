@@ -1,7 +1,6 @@
 //! An engine on a store in memory, that can be killed and started again.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -9,26 +8,64 @@ use std::{
     time::Duration,
 };
 
+use serde::{Serialize, de::DeserializeOwned};
+use steadfast_core::Event;
 use steadfast_engine::{
-    Builder, Engine, Principal, Settings, Simulated, Status, TaskId, TaskInfo, Tasks, Timestamp,
+    Action, Answer, Builder, Context, Engine, Error, Json, Order, Principal, Result, Settings,
+    Simulated, Status, TaskId, TaskInfo, Tasks, Timestamp, Tool,
 };
 use steadfast_store::{Disk, Memory, Store as _};
 
-/// Counts effects outside the engine, so that they survive its death.
+/// Effects outside the engine, in their order, so that they survive its death.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<BTreeMap<String, u32>>>);
+pub(crate) struct Ledger(Arc<Mutex<Vec<String>>>);
 
 impl Ledger {
+    /// Notes an effect. The answer says how often it happened by now.
     pub(crate) fn add(&self, what: &str) -> u32 {
-        let mut map = self.0.lock().unwrap();
-        let count = map.entry(what.to_owned()).or_insert(0);
-        *count += 1;
-        *count
+        self.0.lock().unwrap().push(what.to_owned());
+        self.count(what)
     }
 
     pub(crate) fn count(&self, what: &str) -> u32 {
-        self.0.lock().unwrap().get(what).copied().unwrap_or(0)
+        self.0.lock().unwrap().iter().filter(|line| *line == what).count() as u32
     }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Waits until it has happened.
+    pub(crate) async fn has(&self, what: &str) {
+        when(|| self.count(what) > 0).await;
+    }
+}
+
+/// A tool that shares something with its test.
+pub(crate) fn tool<S, I, O, F, Fut>(name: &str, shared: &S, function: F) -> Tool
+where
+    S: Clone + Send + Sync + 'static,
+    I: DeserializeOwned + Send + 'static,
+    O: Serialize,
+    F: Fn(S, Context, I) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O>> + Send + 'static,
+{
+    let shared = shared.clone();
+    Tool::new(name, move |ctx: Context, input: I| function(shared.clone(), ctx, input))
+}
+
+/// A step that does nothing but count itself.
+pub(crate) async fn counted(ctx: &Context, ledger: &Ledger, name: &str) -> Result<u32> {
+    ctx.step(name, || async { Ok::<_, Error>(ledger.add(name)) }).await
+}
+
+/// A step that counts itself and never ends.
+pub(crate) async fn endless(ctx: &Context, ledger: &Ledger, name: &str) -> Result<()> {
+    ctx.step(name, || async {
+        ledger.add(name);
+        std::future::pending::<Result<()>>().await
+    })
+    .await
 }
 
 /// A disk, and a clock that goes on from one life of the process to the next.
@@ -46,6 +83,10 @@ pub(crate) struct Life {
 
 pub(crate) fn ada() -> Principal {
     Principal::new("ada").unwrap()
+}
+
+pub(crate) fn bob() -> Principal {
+    Principal::new("bob").unwrap()
 }
 
 /// Small numbers, so that tests see parking and limits.
@@ -95,10 +136,25 @@ impl Life {
         }
     }
 
+    /// Starts a task.
+    pub(crate) async fn begin(&self, tool: &str, input: impl Serialize) -> TaskId {
+        self.tasks().start(tool, &input).await.unwrap().id
+    }
+
     /// Starts a task and waits for its end.
-    pub(crate) async fn run(&self, tool: &str, input: impl serde::Serialize) -> TaskInfo {
-        let started = self.tasks().start(tool, &input).await.unwrap();
-        self.end(&started.id).await
+    pub(crate) async fn run(&self, tool: &str, input: impl Serialize) -> TaskInfo {
+        let id = self.begin(tool, input).await;
+        self.end(&id).await
+    }
+
+    pub(crate) async fn get(&self, id: &TaskId) -> TaskInfo {
+        self.tasks().get(id).await.unwrap()
+    }
+
+    /// The events of a task, oldest first.
+    pub(crate) async fn events(&self, id: &TaskId) -> Vec<Event> {
+        let page = self.engine.operator().history(id, Order::OldestFirst, None, 1_000).await;
+        page.unwrap().entries.into_iter().map(|entry| entry.event).collect()
     }
 
     pub(crate) async fn end(&self, id: &TaskId) -> TaskInfo {
@@ -123,13 +179,41 @@ impl Life {
     }
 }
 
-/// In virtual time a hang shows as a jump of years; this makes it a failure.
+/// In virtual time a hang shows as a jump of days; this makes it a failure.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    let years = Duration::from_secs(10 * 365 * 24 * 3600);
-    tokio::time::timeout(years, future).await.expect("it hangs")
+    tokio::time::timeout(days(2), future).await.expect("it hangs")
 }
 
-pub(crate) fn output<T: serde::de::DeserializeOwned>(info: &TaskInfo) -> T {
+/// Waits until something is so.
+pub(crate) async fn when(condition: impl Fn() -> bool) {
+    within(async {
+        let mut looks = 0;
+        while !condition() {
+            looks += 1;
+            // Closely at first, for those who measure; a hang must not take millions of looks.
+            let pause = if looks < 2_000 { 1 } else { 1_000 };
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+    })
+    .await;
+}
+
+/// Lets everything come to rest.
+pub(crate) async fn settle() {
+    tokio::time::sleep(Duration::from_secs(10)).await;
+}
+
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+pub(crate) fn days(days: u64) -> Duration {
+    HOUR * 24 * u32::try_from(days).unwrap()
+}
+
+pub(crate) fn accept(content: impl Serialize) -> Answer {
+    Answer { action: Action::Accept, content: Some(Json::of(&content).unwrap()) }
+}
+
+pub(crate) fn output<T: DeserializeOwned>(info: &TaskInfo) -> T {
     assert_eq!(info.status, Status::Completed, "{info:?}");
     info.output.as_ref().expect("an output").read().expect("of the right type")
 }

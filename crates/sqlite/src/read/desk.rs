@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rusqlite::Connection;
-use steadfast_store::{Held, Lease, Result, TaskKey};
+use steadfast_store::{ActivityLease, Held, Lease, Result, TaskKey};
 
 use super::Readers;
 use crate::{row, tx::all};
@@ -23,9 +23,10 @@ impl Readers {
         Ok(held)
     }
 
-    pub(crate) fn held_activities(&self, desk: i64) -> Result<Vec<i64>> {
-        let sql = "SELECT key FROM activity WHERE desk = ? AND desk > 0 ORDER BY key";
-        self.point(|conn| all(conn, sql, [desk], |r| r.get(0)))
+    pub(crate) fn held_activities(&self, desk: i64) -> Result<Vec<ActivityLease>> {
+        let sql = "SELECT key, epoch FROM activity WHERE desk = ? AND desk > 0 ORDER BY key";
+        let lease = |r: &rusqlite::Row<'_>| Ok(ActivityLease { key: r.get(0)?, epoch: r.get(1)? });
+        self.point(|conn| all(conn, sql, [desk], lease))
     }
 }
 

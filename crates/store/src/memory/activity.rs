@@ -219,8 +219,10 @@ impl Content {
         self.activities.all.get(key).map(|activity| activity.row.clone())
     }
 
-    pub(super) fn held_activities(&self, desk: Desk) -> Vec<i64> {
-        self.activities.desks.get(&desk).into_iter().flatten().copied().collect()
+    pub(super) fn held_activities(&self, desk: Desk) -> Vec<ActivityLease> {
+        let keys = self.activities.desks.get(&desk).into_iter().flatten();
+        let rows = keys.filter_map(|key| self.activities.all.get(key).map(|held| &held.row));
+        rows.map(|row| ActivityLease { key: row.key, epoch: row.epoch }).collect()
     }
 
     fn report(&mut self, task: TaskKey, op: OpId, body: Vec<u8>, desk: Desk) -> Touched {

@@ -46,6 +46,8 @@ pub(super) struct Task {
 
 #[derive(Debug, Default)]
 pub(super) struct Content {
+    #[cfg(feature = "mutants")]
+    pub(super) skip_fence: bool,
     pub(super) tasks: BTreeMap<TaskKey, Task>,
     pub(super) ids: BTreeMap<TaskId, TaskKey>,
     pub(super) dedup: BTreeMap<(Option<Principal>, String, String), TaskKey>,

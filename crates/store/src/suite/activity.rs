@@ -66,10 +66,11 @@ pub async fn an_activity_is_claimed_once<F: Fixture>(fixture: &F) {
     };
     assert_eq!(row, expected);
     assert!(row.epoch > queued.epoch);
+    let held = lease_of(&row);
     assert_eq!(by_token(&one, "t").await, Some(row));
     assert!(claim_work(&one, 99).await.is_empty());
     assert_eq!(by_token(&one, "none").await, None);
-    assert_eq!(two.held_activities().await.unwrap(), [queued.key]);
+    assert_eq!(two.held_activities().await.unwrap(), [held]);
     assert!(one.held_activities().await.unwrap().is_empty());
 }
 

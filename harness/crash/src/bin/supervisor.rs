@@ -7,7 +7,10 @@ use std::{
 };
 
 use clap::Parser;
-use steadfast_crash::{Ledger, Rng, check};
+use steadfast_crash::{
+    Ledger, Rng,
+    check::{self, Expect},
+};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -45,8 +48,10 @@ impl Run {
         let log = std::fs::File::create(dir.join(format!("life-{}.log", self.life)))?;
         let mut command = Command::new(&self.victim);
         command
-            .arg("--store").arg(dir.join("store.db"))
-            .arg("--ledger").arg(dir.join("ledger"))
+            .arg("--store")
+            .arg(dir.join("store.db"))
+            .arg("--ledger")
+            .arg(dir.join("ledger"))
             .args(["--life", &self.life.to_string(), "--seed", &self.seed.to_string()])
             .args(["--tasks", &tasks.to_string()])
             .stderr(log)
@@ -125,7 +130,7 @@ fn main() -> Result<ExitCode, Error> {
     }
     let entries = Ledger::read(&run.args.dir.join("ledger"))?;
     let counter = output.trim().parse().unwrap_or(u64::MAX);
-    wrong.extend(check::check(&entries, seed, tasks, counter));
+    wrong.extend(check::check(&entries, Expect { seed, tasks, counter, lost_leases: false }));
     let effects = entries.iter().filter(|entry| entry.what == "effect").count();
     println!(
         "{tasks} tasks, {effects} effects, {} lives in {:.1} s",

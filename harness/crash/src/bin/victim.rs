@@ -63,7 +63,8 @@ async fn main() -> Result<(), Error> {
         let end = tasks
             .wait_for(&end.id, |info| {
                 use steadfast_engine::Compensation as C;
-                finale == Finale::Complete || matches!(info.compensation, Some(C::Done | C::Failed { .. }))
+                finale == Finale::Complete
+                    || matches!(info.compensation, Some(C::Done | C::Failed { .. }))
             })
             .await?;
         engine.shutdown(Duration::from_secs(5)).await;
@@ -81,7 +82,10 @@ async fn main() -> Result<(), Error> {
     }
     let row = sqlite.state("global".into(), "count".into()).await?;
     engine.shutdown(Duration::from_secs(5)).await;
-    println!("{}", row.value.map_or_else(|| "0".into(), |v| String::from_utf8_lossy(&v).into_owned()));
+    println!(
+        "{}",
+        row.value.map_or_else(|| "0".into(), |v| String::from_utf8_lossy(&v).into_owned())
+    );
     Ok(())
 }
 

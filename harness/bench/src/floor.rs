@@ -1,0 +1,98 @@
+//! The floor: rows of the same size, group-committed by plain SQLite.
+
+use std::{
+    path::Path,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::Result;
+
+/// The bytes of one of the engine's commits in the three-step workload, on average: the first event
+/// and the task's row, two results, and the last result with the end.
+const ROW: usize = 150;
+
+fn open(path: &Path) -> Result<Connection> {
+    let conn = Connection::open(path)?;
+    conn.pragma_update(None, "journal_mode", "wal")?;
+    conn.pragma_update(None, "synchronous", "full")?;
+    conn.execute_batch("CREATE TABLE IF NOT EXISTS t (k INTEGER PRIMARY KEY, body BLOB NOT NULL)")?;
+    Ok(conn)
+}
+
+fn flush(delay: Duration) {
+    if !delay.is_zero() {
+        std::thread::sleep(delay);
+    }
+}
+
+/// Rows a second with this many callers, each of which waits for its row.
+pub(crate) async fn rows_per_s(
+    path: &Path,
+    at_once: usize,
+    time: Duration,
+    delay: Duration,
+) -> Result<f64> {
+    let conn = open(path)?;
+    let (send, receive) = mpsc::channel::<(Vec<u8>, oneshot::Sender<()>)>();
+    let writer = std::thread::spawn(move || -> rusqlite::Result<()> {
+        let mut waiting = Vec::new();
+        while let Ok(first) = receive.recv() {
+            waiting.push(first);
+            waiting.extend(receive.try_iter().take(2_047));
+            conn.execute_batch("BEGIN IMMEDIATE")?;
+            {
+                let mut insert = conn.prepare_cached("INSERT INTO t (body) VALUES (?)")?;
+                for (body, _) in &waiting {
+                    insert.execute([body])?;
+                }
+            }
+            conn.execute_batch("COMMIT")?;
+            flush(delay);
+            for (_, reply) in waiting.drain(..) {
+                let _ = reply.send(());
+            }
+        }
+        Ok(())
+    });
+    let begun = Instant::now();
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..at_once {
+        let send = send.clone();
+        callers.spawn(async move {
+            let mut rows = 0u64;
+            while begun.elapsed() < time {
+                let (reply, done) = oneshot::channel();
+                if send.send((vec![b'x'; ROW], reply)).is_err() || done.await.is_err() {
+                    break;
+                }
+                rows += 1;
+            }
+            rows
+        });
+    }
+    drop(send);
+    let rows: u64 = callers.join_all().await.into_iter().sum();
+    let taken = begun.elapsed();
+    writer.join().map_err(|_| "the writer panicked")??;
+    Ok(rows as f64 / taken.as_secs_f64())
+}
+
+/// Seconds for four commits, one after the other, by one caller.
+pub(crate) fn four_commits(path: &Path, rounds: u32, delay: Duration) -> Result<f64> {
+    let conn = open(path)?;
+    let mut insert = conn.prepare("INSERT INTO t (body) VALUES (?)")?;
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let begun = Instant::now();
+        for _ in 0..4 {
+            insert.execute([vec![b'x'; ROW]])?;
+            flush(delay);
+        }
+        times.push(begun.elapsed().as_secs_f64());
+    }
+    Ok(crate::report::median(&times))
+}

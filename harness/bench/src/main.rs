@@ -1,0 +1,114 @@
+//! Measures Steadfast against floors and peers on the same machine, in the same run.
+//!
+//! Every figure is a ratio to a floor taken next to it, or a named bound. Each is taken several
+//! times, floor and engine in turn, and the spread is shown: machines are noisy.
+#![allow(clippy::print_stdout)] // Figures are what it is for.
+
+mod child;
+mod cross;
+mod floor;
+mod history;
+mod idle;
+mod parked;
+mod recover;
+mod report;
+mod throughput;
+mod tools;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand};
+use report::Report;
+
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Parser)]
+#[command(about = "Measures Steadfast against floors on the same machine, in the same run")]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The engine on SQLite.
+    Engine(EngineArgs),
+    /// A process that a measurement starts; not for use by hand.
+    #[command(hide = true)]
+    Child(child::Args),
+}
+
+#[derive(Parser)]
+pub(crate) struct EngineArgs {
+    /// Fewer repetitions and smaller stores: to see that it works, not to quote.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the figures as one flat JSON object.
+    #[arg(long)]
+    pub(crate) json: Option<PathBuf>,
+    /// The `peers` program, to measure others in the same run.
+    #[arg(long)]
+    pub(crate) peers: Option<PathBuf>,
+    /// Only the parts whose name contains this.
+    #[arg(long)]
+    pub(crate) only: Option<String>,
+    /// Where the stores are; a temporary directory below it is used and removed.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+impl EngineArgs {
+    pub(crate) fn scratch(&self) -> Result<tempfile::TempDir> {
+        Ok(match &self.dir {
+            Some(dir) => tempfile::tempdir_in(dir)?,
+            None => tempfile::tempdir()?,
+        })
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| part.contains(only.as_str()))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    match Cli::parse().what {
+        What::Child(args) => child::run(args).await,
+        What::Engine(args) => engine(&args).await,
+    }
+}
+
+async fn engine(args: &EngineArgs) -> Result<()> {
+    let mut report = Report::default();
+    if args.wants("throughput") {
+        throughput::measure(args, &mut report, Duration::ZERO, "").await?;
+        // Cloud disks take one to three milliseconds for a flush.
+        throughput::measure(args, &mut report, Duration::from_millis(2), "_flush2ms").await?;
+    }
+    if args.wants("peers")
+        && let Some(peers) = &args.peers
+    {
+        throughput::peers(args, &mut report, peers).await?;
+    }
+    if args.wants("history") {
+        history::measure(args, &mut report).await?;
+    }
+    if args.wants("recover") {
+        recover::measure(args, &mut report).await?;
+    }
+    if args.wants("cross") {
+        cross::measure(args, &mut report).await?;
+    }
+    if args.wants("idle") {
+        idle::measure(args, &mut report).await?;
+    }
+    if args.wants("parked") {
+        parked::measure(args, &mut report).await?;
+    }
+    report.print();
+    if let Some(path) = &args.json {
+        std::fs::write(path, report.json()?)?;
+    }
+    Ok(())
+}

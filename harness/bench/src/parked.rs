@@ -1,0 +1,96 @@
+//! A million tasks that wait for an answer, against a thousand.
+
+use std::{path::Path, process::Command, time::Duration};
+
+use steadfast_engine::{Status, TaskId};
+
+use crate::{
+    EngineArgs, Result,
+    report::{Bound, Report},
+    tools::{self, Probe},
+};
+
+struct Seen {
+    rss: f64,
+    answer: f64,
+    get: f64,
+    list: f64,
+}
+
+pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()> {
+    let many = if args.quick { 20_000 } else { 1_000_000 };
+    let dir = args.scratch()?;
+    let (small, large) = (dir.path().join("small"), dir.path().join("large"));
+    fill(&small, 1_000).await?;
+    eprintln!("parked: filling a store with {many} tasks");
+    fill(&large, many).await?;
+    let (mut rss, mut answer, mut get, mut list) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    // Each round answers the tasks it asks about, so it asks about other ones the next time.
+    for round in 0..if args.quick { 1 } else { 3 } {
+        let few = look(&small, 1_000, round).await?;
+        let lots = look(&large, many, round).await?;
+        rss.push(lots.rss);
+        answer.push(lots.answer / few.answer);
+        get.push(lots.get / few.get);
+        list.push(lots.list / few.list);
+    }
+    report.add("parked_1m_rss_mb", rss, Bound::AtMost(300.0));
+    report.add("parked_answer_ratio", answer, Bound::AtMost(1.3));
+    report.add("get_1m_ratio", get, Bound::AtMost(1.3));
+    report.add("list_1m_ratio", list, Bound::AtMost(1.3));
+    Ok(())
+}
+
+/// Starts tasks through the engine and lets them park on their question.
+async fn fill(path: &Path, count: u64) -> Result<()> {
+    let engine = tools::engine(path, Duration::ZERO, &Probe::default())?;
+    let tasks = engine.tasks(tools::ada());
+    let mut callers = tokio::task::JoinSet::new();
+    for lane in 0..256 {
+        let tasks = tasks.clone();
+        callers.spawn(async move {
+            let mut n = lane;
+            while n < count {
+                let id = TaskId::new(format!("task-{n}"))?;
+                match tasks.start("approve", &n).id(id).await {
+                    Ok(_) | Err(steadfast_engine::CallError::Exists(_)) => {}
+                    Err(error) => return Err(error),
+                }
+                n += 256;
+            }
+            Ok(())
+        });
+    }
+    for caller in callers.join_all().await {
+        caller?;
+    }
+    // All must have asked before the store is closed.
+    loop {
+        let counts = tasks.counts().await?;
+        let open = |status| counts.get(&status).copied().unwrap_or(0);
+        if open(Status::Queued) + open(Status::Running) == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    engine.shutdown(Duration::from_secs(30)).await;
+    Ok(())
+}
+
+async fn look(path: &Path, count: u64, round: u64) -> Result<Seen> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["child", "parked", "--count", &count.to_string()])
+        .args(["--round", &round.to_string(), "--store"])
+        .arg(path)
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    match numbers[..] {
+        [rss, answer, get, list] => Ok(Seen { rss, answer, get, list }),
+        _ => {
+            Err(format!("the child said {text:?}: {}", String::from_utf8_lossy(&output.stderr))
+                .into())
+        }
+    }
+}

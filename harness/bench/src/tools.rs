@@ -1,0 +1,103 @@
+//! The tools that are measured.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use steadfast_engine::{Builder, Context, Engine, Error, Principal, Settings, Tool};
+
+use crate::Result;
+
+#[derive(Deserialize, JsonSchema)]
+struct Approval {
+    #[allow(dead_code)] // Read by whoever answers.
+    approved: bool,
+}
+
+/// What tools report to the measurement outside the engine.
+#[derive(Clone, Default)]
+pub(crate) struct Probe {
+    pub(crate) entered: Arc<AtomicU64>,
+    pub(crate) marks: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Probe {
+    fn mark(&self) {
+        self.marks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Instant::now());
+    }
+
+    pub(crate) fn marks(&self) -> Vec<Instant> {
+        self.marks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+async fn three(ctx: Context, n: u64) -> steadfast_engine::Result<u64> {
+    let a = ctx.step("one", || async { Ok::<_, Error>(n + 1) }).await?;
+    let b = ctx.step("two", || async { Ok::<_, Error>(a + 1) }).await?;
+    ctx.step("three", || async { Ok::<_, Error>(b + 1) }).await
+}
+
+async fn approve(ctx: Context, _: u64) -> steadfast_engine::Result<bool> {
+    let reply = ctx.ask::<Approval>("Go on?").await?;
+    Ok(reply.accepted().is_some())
+}
+
+/// Many steps, then a wait. Marks the start, every thousandth step when it runs, and the wait.
+async fn long(ctx: Context, probe: Probe, steps: u64) -> steadfast_engine::Result<u64> {
+    probe.mark();
+    let mut sum = 0;
+    for n in 0..steps {
+        let probe = &probe;
+        sum += ctx
+            .step("step", || async move {
+                if n % 1_000 == 0 {
+                    probe.mark();
+                }
+                Ok::<_, Error>(n)
+            })
+            .await?;
+    }
+    probe.mark();
+    ctx.event::<()>("go").await?;
+    Ok(sum)
+}
+
+async fn hang(ctx: Context, probe: Probe) -> steadfast_engine::Result<()> {
+    ctx.step("before", || async { Ok::<_, Error>(()) }).await?;
+    ctx.step("hang", || async {
+        probe.entered.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<()>().await;
+        Ok::<_, Error>(())
+    })
+    .await
+}
+
+pub(crate) fn register(builder: Builder, probe: &Probe) -> Builder {
+    let (one, two) = (probe.clone(), probe.clone());
+    builder
+        .settings(Settings { max_running: 20_000, ..Settings::default() })
+        .tool(Tool::new("three", three))
+        .tool(Tool::new("approve", approve))
+        .tool(Tool::new("long", move |ctx: Context, steps: u64| long(ctx, one.clone(), steps)))
+        .tool(Tool::new("hang", move |ctx: Context, (): ()| hang(ctx, two.clone())))
+}
+
+pub(crate) fn open(path: &Path, delay: Duration) -> Result<Arc<steadfast_sqlite::Store>> {
+    Ok(Arc::new(steadfast_sqlite::Options::new(path).flush_delay(delay).open()?))
+}
+
+pub(crate) fn engine(path: &Path, delay: Duration, probe: &Probe) -> Result<Engine> {
+    Ok(register(Engine::builder(open(path, delay)?), probe).start())
+}
+
+pub(crate) fn ada() -> Principal {
+    // The name is well-formed.
+    Principal::new("ada").unwrap_or_else(|error| unreachable!("{error}"))
+}
