@@ -14,6 +14,8 @@ use std::{
     task::{Context, Poll},
 };
 
+type Boxed<F> = Pin<Box<F>>;
+
 /// One of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
@@ -96,7 +98,7 @@ impl<F: Future> Future for JoinAll<F> {
 
 /// See [`race`].
 #[must_use = "nothing happens unless it is awaited"]
-pub struct Race<A: Future, B: Future>(Option<(Pin<Box<A>>, Pin<Box<B>>)>);
+pub struct Race<A: Future, B: Future>(Option<(Boxed<A>, Boxed<B>)>);
 
 /// Waits for the first of two; the other is dropped, which cancels it.
 pub fn race<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> Race<A::IntoFuture, B::IntoFuture> {

@@ -12,9 +12,7 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use nudge::Nudge;
 pub(crate) use park::put_back;
 use root::Root;
-use steadfast_core::{
-    Halt, Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode,
-};
+use steadfast_core::{Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode};
 use steadfast_store::{Claimed, InboxRow, Lease, TaskRow, Turned};
 use tokio_util::sync::CancellationToken;
 
@@ -427,35 +425,6 @@ impl Runner {
     fn freeze(&mut self, why: Frozen) {
         self.frozen = Some(why);
         self.shared.machine().freeze();
-    }
-
-    /// The machine said stop. A broken limit fails the task; anything else sets it aside.
-    async fn stop(&mut self) -> Option<Then> {
-        let halt = self.shared.machine().halted().cloned()?;
-        loop {
-            if let Some(commit) = self.commit.take() {
-                let flight = commit.await;
-                if let Some(then) = self.landed(flight).await {
-                    return Some(then);
-                }
-            }
-            // What happened before the code went astray did happen: steps that ended must not run
-            // again for it.
-            let over = matches!(halt, Halt::Limit(_));
-            if self.commit.is_none() && !over {
-                self.send_turn();
-            }
-            if self.commit.is_none() {
-                break;
-            }
-        }
-        if let Halt::Limit(failure) = halt {
-            self.returned = true;
-            self.shared.machine().fail(failure, self.core.world.now());
-            return None;
-        }
-        tracing::error!(task = %self.shared.id, failure = %halt.failure(), "the task is stuck");
-        Some(self.stick(halt.failure()).await)
     }
 }
 

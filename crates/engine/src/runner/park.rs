@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_core::{Event, Failure, FailureKind, Record, Status, View, decode, encode};
+use steadfast_core::{Event, Failure, FailureKind, Halt, Record, Status, View, decode, encode};
 use steadfast_store::{After, InboxRow, Lease, Order, TaskRow, Turn};
 
 use super::{Frozen, Runner, Then, turn::insist};
@@ -55,8 +55,37 @@ impl Runner {
         Some(Then::Nothing)
     }
 
+    /// The machine said stop. A broken limit fails the task; anything else sets it aside.
+    pub(super) async fn stop(&mut self) -> Option<Then> {
+        let halt = self.shared.machine().halted().cloned()?;
+        loop {
+            if let Some(commit) = self.commit.take() {
+                let flight = commit.await;
+                if let Some(then) = self.landed(flight).await {
+                    return Some(then);
+                }
+            }
+            // What happened before the code went astray did happen: steps that ended must not run
+            // again for it.
+            let over = matches!(halt, Halt::Limit(_));
+            if self.commit.is_none() && !over {
+                self.send_turn();
+            }
+            if self.commit.is_none() {
+                break;
+            }
+        }
+        if let Halt::Limit(failure) = halt {
+            self.returned = true;
+            self.shared.machine().fail(failure, self.core.world.now());
+            return None;
+        }
+        tracing::error!(task = %self.shared.id, failure = %halt.failure(), "the task is stuck");
+        Some(self.stick(halt.failure()).await)
+    }
+
     /// Sets the task aside with the reason, until somebody resumes it.
-    pub(super) async fn stick(&mut self, failure: Failure) -> Then {
+    async fn stick(&mut self, failure: Failure) -> Then {
         let now = self.core.world.now();
         let event = encode(&Record { at: now, event: Event::Stuck { failure: failure.clone() } });
         let view = View { failure: Some(failure), ..self.shown.1.clone() };

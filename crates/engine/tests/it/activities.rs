@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use steadfast_engine::{
-    ActivityContext, Builder, Context, Error, FailureKind, Result, Retry, Status,
+    ActivityContext, Builder, Context, Error, FailureKind, Result, Retry, Settings, Status,
 };
 
-use crate::support::{HOUR, Ledger, Place, output, settle, tool, when};
+use crate::support::{HOUR, Ledger, Place, output, settings, settle, tool, when};
 
 /// A task that waits for the activity "work" with the given policy.
 async fn calls(retry: Option<Retry>, ctx: Context, input: u32) -> Result<u32> {
@@ -161,10 +161,11 @@ async fn a_silent_activity_is_taken_over_by_another_worker_and_the_first_is_told
     let place = Place::new();
     let ledger = Ledger::default();
     let caller = place.start(beating);
-    let first = place.start(stalls(&ledger, 2));
+    // Too full to take it back itself.
+    let full = Settings { max_activities: 1, ..settings() };
+    let first = place.start_with(full, stalls(&ledger, 2));
     let id = caller.begin("t", 21).await;
     ledger.has(&format!("1 {id}:activity:0:0")).await;
-    // Too full to take it back itself.
     let _second = place.start(stalls(&ledger, 2));
     assert_eq!(output::<u32>(&caller.end(&id).await), 42);
     when(|| ledger.count("told") == 1).await;
@@ -286,7 +287,7 @@ async fn no_more_activities_run_at_once_than_the_settings_allow() {
     let place = Place::new();
     let ledger = Ledger::default();
     let counted = ledger.clone();
-    let settings = steadfast_engine::Settings { max_activities: 3, ..crate::support::settings() };
+    let settings = Settings { max_activities: 3, ..settings() };
     let life = place.start_with(settings, |builder| {
         caller(builder).activity("work", move |_: ActivityContext, input: u32| {
             let ledger = counted.clone();

@@ -1,7 +1,5 @@
 //! Tasks that continue as new.
 
-use std::time::Duration;
-
 use steadfast_core::Event as Line;
 use steadfast_engine::{
     ActivityContext, Builder, Compensation, Context, Error, Event, Result, Scope, Status,
@@ -51,16 +49,14 @@ async fn ids_of_events_stay_applied_once_over_runs_and_restarts() {
     let mut life = place.start(tools(&ledger));
     let id = life.begin("t", Vec::<u32>::new()).await;
     for n in 1..=4 {
-        for _ in 0..2 {
+        // The last one ends the task, so it is sent once.
+        for _ in 0..if n < 4 { 2 } else { 1 } {
             life.tasks().signal(&id, number(n).id(format!("event {n}"))).await.unwrap();
             if n < 4 {
                 tokio::time::sleep(HOUR * 2).await;
                 life.kill().await;
                 life = place.start(tools(&ledger));
             }
-        }
-        if n == 4 {
-            break;
         }
     }
     assert_eq!(output::<Vec<u32>>(&life.end(&id).await), [1, 2, 3, 4]);
@@ -154,5 +150,4 @@ async fn a_task_of_many_runs_survives_deaths_and_keeps_a_short_history() {
     let events = second.events(&id).await;
     assert!(matches!(events[0], Line::Started { run: 500, .. }), "{events:?}");
     assert_eq!(events.len(), 3);
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }

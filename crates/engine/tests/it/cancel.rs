@@ -35,7 +35,9 @@ async fn waits(ledger: Ledger, ctx: Context, what: String) -> Result<()> {
     match what.as_str() {
         "event" => ctx.event("never").await?,
         "sleep" => ctx.sleep(HOUR).await,
-        "ask" => drop(ctx.ask::<u32>("?").await?),
+        "ask" => {
+            ctx.ask::<u32>("?").await?;
+        }
         "retry" => {
             let retry = Retry::forever().first_delay(HOUR);
             let step = ctx.step("fails", || async { Err::<(), _>(Error::new("no")) });

@@ -1,5 +1,8 @@
 //! The engine as its users see it, on the store in memory and in virtual time.
 
+// The lint knows test functions, not those that they share.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 mod activities;

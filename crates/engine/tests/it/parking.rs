@@ -13,7 +13,9 @@ async fn waits(ledger: Ledger, ctx: Context, what: String) -> Result<()> {
     match what.as_str() {
         "sleep" => ctx.sleep(HOUR).await,
         "event" => ctx.event("never").await?,
-        "ask" => drop(ctx.ask::<u32>("?").await?),
+        "ask" => {
+            ctx.ask::<u32>("?").await?;
+        }
         "child" => ctx.child("t", "event").await?,
         "activity" => ctx.activity("later", &()).await?,
         "state" => {

@@ -32,7 +32,7 @@ async fn trip(ledger: Ledger, ctx: Context, then: String) -> Result<()> {
     }
 }
 
-/// Undoes at once, but takes an hour over a "slow" one and never manages a "hopeless" one.
+/// With undo functions that succeed at once.
 fn tools(ledger: &Ledger) -> impl Fn(Builder) -> Builder {
     let ledger = ledger.clone();
     move |builder| {

@@ -85,11 +85,6 @@ async fn careless(ctx: Context, how: String) -> Result<u32> {
             };
             steadfast_engine::join(ctx.sleep(HOUR), outside).await.1?;
         }
-        "spawned" => {
-            let inner = ctx.clone();
-            let join = tokio::spawn(async move { inner.sleep(Duration::from_secs(1)).await });
-            join.await?;
-        }
         _ => {
             ctx.step("outer", || async { ctx.step("inner", || async { Ok::<_, Error>(1) }).await })
                 .await?;
