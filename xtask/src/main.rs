@@ -1,1 +1,162 @@
-fn main() {}
+//! Everything a developer runs: `cargo xtask --help`.
+#![allow(clippy::print_stdout)] // It talks to a person.
+
+use std::{
+    path::PathBuf,
+    process::{Command, ExitCode},
+    time::Instant,
+};
+
+use clap::{Parser, Subcommand};
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Everything a developer runs.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Format, lints, docs, all tests, a short crash loop: what must pass before a change lands.
+    Test,
+    /// Measures against floors on this machine, in one run.
+    Bench {
+        #[command(subcommand)]
+        what: Bench,
+    },
+    /// Kills real processes at random and checks every invariant.
+    Crash(Crash),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The engine on SQLite.
+    Engine {
+        /// Fewer repetitions and smaller stores: to see that it works, not to quote.
+        #[arg(long)]
+        quick: bool,
+        /// Build and measure the peers as well.
+        #[arg(long)]
+        peers: bool,
+        /// Write the figures as one flat JSON object.
+        #[arg(long)]
+        json: Option<PathBuf>,
+        /// Only the parts whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+    },
+}
+
+#[derive(clap::Args)]
+struct Crash {
+    /// How often to kill.
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// Fixes the workload and the kill schedule; by chance if absent.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many processes share the file at a time.
+    #[arg(long, default_value_t = 1)]
+    processes: u32,
+}
+
+fn main() -> ExitCode {
+    let clock = Instant::now();
+    let result = match Cli::parse().task {
+        Task::Test => test(),
+        Task::Bench { what: Bench::Engine { quick, peers, json, only } } => {
+            bench(quick, peers, json, only)
+        }
+        Task::Crash(args) => crash(&args),
+    };
+    match result {
+        Ok(()) => {
+            println!("xtask: all well, after {:.0} s", clock.elapsed().as_secs_f64());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root, wherever the command was given.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    command.args(args).current_dir(root());
+    command
+}
+
+fn run(mut command: Command) -> Result<()> {
+    println!("xtask: {command:?}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?} ended with {status}")),
+        Err(error) => Err(format!("{command:?} can't be run: {error}")),
+    }
+}
+
+fn test() -> Result<()> {
+    run(cargo(&["fmt", "--all", "--check"]))?;
+    run(cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    run(docs)?;
+    run(cargo(&["test", "--workspace", "--no-fail-fast"]))?;
+    crash(&Crash { kills: 60, seed: None, processes: 1 })?;
+    crash(&Crash { kills: 40, seed: None, processes: 2 })
+}
+
+/// Where programs of this profile are built.
+fn built(profile: &str, name: &str) -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    target.join(profile).join(name)
+}
+
+fn crash(args: &Crash) -> Result<()> {
+    run(cargo(&["build", "--quiet", "--package", "steadfast-crash", "--bins"]))?;
+    // Two loops at once must not share a place.
+    let dir = std::env::temp_dir().join(format!("steadfast-crash-{}", std::process::id()));
+    let mut supervisor = Command::new(built("debug", "supervisor"));
+    supervisor
+        .args(["--kills", &args.kills.to_string(), "--processes", &args.processes.to_string()])
+        .arg("--dir")
+        .arg(dir);
+    if let Some(seed) = args.seed {
+        supervisor.args(["--seed", &seed.to_string()]);
+    }
+    run(supervisor)
+}
+
+fn bench(quick: bool, peers: bool, json: Option<PathBuf>, only: Option<String>) -> Result<()> {
+    run(cargo(&["build", "--release", "--quiet", "--package", "steadfast-bench"]))?;
+    let mut bench = Command::new(built("release", "steadfast-bench"));
+    bench.arg("engine");
+    if quick {
+        bench.arg("--quick");
+    }
+    if let Some(json) = json {
+        bench.arg("--json").arg(json);
+    }
+    if let Some(only) = only {
+        bench.args(["--only", &only]);
+    }
+    if peers {
+        let dir = root().join("harness/peers");
+        let mut build = cargo(&["build", "--release", "--quiet"]);
+        build.current_dir(&dir).env_remove("CARGO_TARGET_DIR");
+        run(build)?;
+        bench.arg("--peers").arg(dir.join("target/release/peers"));
+    }
+    run(bench)
+}

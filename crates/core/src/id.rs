@@ -90,6 +90,13 @@ text_id! {
 }
 
 impl TaskId {
+    /// The id of 128 random bits with the time in front. Ids made one after the other are neighbours
+    /// then, which is worth a page write each to a store that keeps them in order.
+    #[must_use]
+    pub fn timed(now: crate::Timestamp, bits: u128) -> TaskId {
+        TaskId(format!("{:012x}-{bits:032x}", now.0.max(0)).into())
+    }
+
     /// The id that 128 random bits make: 32 hexadecimal digits.
     #[must_use]
     pub fn from_bits(bits: u128) -> TaskId {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use steadfast_core::Principal;
+use steadfast_core::{Principal, TaskId};
 use steadfast_store::{Store, TaskKey, Touched};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -33,6 +33,8 @@ pub(crate) struct Core {
     pub(crate) watchers: Arc<Watchers>,
     /// Tasks in memory. A std mutex: held for a look-up only.
     running: Mutex<HashMap<TaskKey, Arc<Nudge>>>,
+    /// The same by their ids, for those who wait for one to end.
+    by_id: Mutex<HashMap<TaskId, Arc<Nudge>>>,
     places: AtomicUsize,
     /// Tasks queue for a place, so a new one must not overtake them.
     pub(crate) backlog: AtomicBool,
@@ -61,6 +63,29 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<TaskKey, Arc<Nudge>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn by_id(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<Nudge>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A task in memory, by its id.
+    pub(crate) fn live(&self, id: &TaskId) -> Option<Arc<Nudge>> {
+        self.by_id().get(id).cloned()
+    }
+
+    /// Forgets a task that left memory, unless another run of it has come already.
+    pub(crate) fn delist(&self, key: TaskKey, nudge: &Arc<Nudge>) {
+        let same = |held: &Arc<Nudge>| Arc::ptr_eq(held, nudge);
+        let mut running = self.running();
+        if running.get(&key).is_some_and(same) {
+            running.remove(&key);
+        }
+        drop(running);
+        let mut by_id = self.by_id();
+        if by_id.get(&nudge.id).is_some_and(same) {
+            by_id.remove(&nudge.id);
+        }
     }
 
     pub(crate) fn in_hand(&self) -> MutexGuard<'_, HashMap<i64, (i64, CancellationToken)>> {
@@ -108,6 +133,7 @@ impl Core {
     /// Makes a runner known. If something happened between the taking of a task and now, it may
     /// have been to this one: it looks.
     pub(crate) fn enlist(&self, key: TaskKey, nudge: &Arc<Nudge>, missed: u64) {
+        self.by_id().insert(nudge.id.clone(), nudge.clone());
         let mut running = self.running();
         running.insert(key, nudge.clone());
         if self.missed() != missed {
@@ -204,6 +230,7 @@ impl Builder {
             registry: self.registry,
             watchers: Arc::default(),
             running: Mutex::default(),
+            by_id: Mutex::default(),
             places: AtomicUsize::new(0),
             backlog: AtomicBool::new(false),
             dispatch: Notify::new(),

@@ -1,4 +1,5 @@
 //! A task with every durable operation in it, killed before and after every commit, in memory.
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
 //! The same task on SQLite, in a real process that is aborted before and after every commit.
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
 use std::{
     path::Path,

@@ -1,5 +1,6 @@
 //! The workload in virtual time, from a seed, with a store that fails and a process that dies; and
 //! the proof that wrong engines would be noticed.
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
 use std::{sync::Arc, time::Duration};
 

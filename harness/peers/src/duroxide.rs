@@ -18,6 +18,7 @@ pub(crate) async fn tasks_per_s(path: &Path, load: Load) -> Result<f64> {
         dispatcher_min_poll_interval: Duration::from_millis(env("POLL", 100)),
         orchestration_concurrency: env("OC", 2) as usize,
         worker_concurrency: env("WC", 2) as usize,
+        worker_lock_timeout: Duration::from_secs(env("WL", 30)), max_attempts: 1000,
         ..RuntimeOptions::default()
     };
     let runtime = Runtime::start_with_options(store.clone(), activities, orchestrations, options).await;

@@ -17,6 +17,7 @@ pub(crate) struct Load {
 }
 
 /// Let the caches, pools and files of a peer grow to their working size first.
+static W: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 const WARM_UP: Duration = Duration::from_secs(1);
 
 impl Load {
@@ -30,6 +31,7 @@ impl Load {
     {
         let (warm, _) = self.drive(0, WARM_UP, task.clone()).await?;
         let (done, took) = self.drive(warm, self.time, task).await?;
+        eprintln!("window {}", W.load(std::sync::atomic::Ordering::Relaxed) as f64 / self.time.as_secs_f64());
         eprintln!("  warm {warm}, {done} tasks in {:.2} s", took.as_secs_f64());
         Ok(done as f64 / took.as_secs_f64())
     }
@@ -51,6 +53,7 @@ impl Load {
                 let mut done = 0;
                 while begun.elapsed() < time {
                     task(first + done).await?;
+                    if begun.elapsed() < time { W.fetch_add(1, std::sync::atomic::Ordering::Relaxed); }
                     done += 1;
                 }
                 Ok::<_, crate::Error>(done)

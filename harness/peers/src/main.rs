@@ -31,7 +31,7 @@ fn scratch(dir: Option<&Path>) -> std::io::Result<tempfile::TempDir> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default())?;
+    if std::env::var("LOG").is_err() { tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default())?; }
     let args = Args::parse();
     let load = Load { at_once: args.at_once, time: Duration::from_secs_f64(args.seconds) };
     let mut figures = serde_json::Map::new();

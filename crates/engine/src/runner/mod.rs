@@ -30,6 +30,8 @@ pub(crate) struct Runner {
     shared: Arc<Shared>,
     root: Root,
     lease: Lease,
+    /// The task as it was when it came into memory.
+    row: TaskRow,
     about: About,
     nudge: Arc<Nudge>,
     /// Messages that came with the claim, to be applied once the history is used up.
@@ -65,8 +67,15 @@ struct Flight {
     turn: Turn,
     consumed: i64,
     shown: (Status, View),
-    ended: Option<Status>,
+    ended: Option<Ended>,
     result: Result<Turned, steadfast_store::Error>,
+}
+
+/// How a task ended, as its last turn says.
+struct Ended {
+    at: Timestamp,
+    expires: Option<Timestamp>,
+    end: Vec<u8>,
 }
 
 /// What is left to do with a task after its runner.
@@ -89,7 +98,8 @@ pub(crate) fn spawn_new(
     history: Vec<Record>,
     missed: u64,
 ) {
-    with_nudge(core, lease, missed, move |core, nudge| async move {
+    let nudge = Arc::new(Nudge::new(lease.epoch, row.id.clone(), row.owner.clone()));
+    with_nudge(core, nudge, lease, missed, move |core, nudge| async move {
         live(&core, row, lease, history, Vec::new(), &nudge).await;
     });
 }
@@ -101,7 +111,8 @@ pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
     let records: Result<Vec<Record>, _> =
         history.iter().enumerate().map(|(seq, line)| decode(seq as u64, line)).collect();
     let ended = row.status.is_terminal();
-    with_nudge(core, lease, missed, move |core, nudge| async move {
+    let nudge = Arc::new(Nudge::new(lease.epoch, row.id.clone(), row.owner.clone()));
+    with_nudge(core, nudge, lease, missed, move |core, nudge| async move {
         match records {
             _ if ended => cleanup::clean_up(&core, lease).await,
             Ok(records) => live(&core, row, lease, records, inbox, &nudge).await,
@@ -111,12 +122,11 @@ pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
 }
 
 /// Lets `life` run in the engine, known by its nudge as long as it does.
-fn with_nudge<F, Fut>(core: &Arc<Core>, lease: Lease, missed: u64, life: F)
+fn with_nudge<F, Fut>(core: &Arc<Core>, nudge: Arc<Nudge>, lease: Lease, missed: u64, life: F)
 where
     F: FnOnce(Arc<Core>, Arc<Nudge>) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send,
 {
-    let nudge = Arc::new(Nudge::new(lease.epoch));
     core.enlist(lease.key, &nudge, missed);
     let core = core.clone();
     core.tasks.clone().spawn(async move {
@@ -127,11 +137,8 @@ where
             // The rest is handed back by closing the store, or taken over from the dead.
             () = stopped.cancelled() => {}
         }
-        let mut running = core.running();
-        if running.get(&lease.key).is_some_and(|held| Arc::ptr_eq(held, &nudge)) {
-            running.remove(&lease.key);
-        }
-        drop(running);
+        core.delist(lease.key, &nudge);
+        nudge.leave(None);
         core.give_places(1);
     });
 }
@@ -207,6 +214,7 @@ impl Runner {
             root,
             lease,
             about: blob::read(&row.about).unwrap_or_default(),
+            row: row.clone(),
             nudge,
             mail,
             applied: 0,

@@ -1,8 +1,13 @@
 //! How a running task is told that something happened to it.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering},
+};
 
-use tokio::sync::Notify;
+use steadfast_core::{Principal, TaskId};
+use steadfast_store::TaskRow;
+use tokio::sync::{Notify, SetOnce};
 
 /// Flags that are set from anywhere and seen by the task's runner.
 pub(crate) struct Nudge {
@@ -12,6 +17,12 @@ pub(crate) struct Nudge {
     /// The last message that the runner has seen.
     mail: AtomicI64,
     notify: Notify,
+    pub(crate) id: TaskId,
+    pub(crate) owner: Option<Principal>,
+    /// How many wait here for its end.
+    waiting: AtomicUsize,
+    /// Set when the task leaves memory: with its row if it has ended.
+    left: SetOnce<Option<Arc<TaskRow>>>,
 }
 
 impl Nudge {
@@ -24,8 +35,33 @@ impl Nudge {
     /// One of these, and its row tells which.
     pub(crate) const LOOK: u8 = 8;
 
-    pub(crate) fn new(epoch: i64) -> Nudge {
-        Nudge { epoch, flags: AtomicU8::new(0), mail: AtomicI64::new(0), notify: Notify::new() }
+    pub(crate) fn new(epoch: i64, id: TaskId, owner: Option<Principal>) -> Nudge {
+        Nudge {
+            epoch,
+            flags: AtomicU8::new(0),
+            mail: AtomicI64::new(0),
+            notify: Notify::new(),
+            id,
+            owner,
+            waiting: AtomicUsize::new(0),
+            left: SetOnce::new(),
+        }
+    }
+
+    /// Waits until the task leaves memory; its row if it has ended.
+    pub(crate) async fn left(&self) -> Option<Arc<TaskRow>> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        self.left.wait().await.clone()
+    }
+
+    /// Whether somebody wants to know how it ends.
+    pub(super) fn is_watched(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
+    }
+
+    /// The task leaves memory. Only the first to say so is heard.
+    pub(super) fn leave(&self, ended: Option<Arc<TaskRow>>) {
+        drop(self.left.set(ended));
     }
 
     pub(crate) fn set(&self, why: u8) {

@@ -85,7 +85,7 @@ impl Runner {
     }
 
     /// Sets the task aside with the reason, until somebody resumes it.
-    async fn stick(&mut self, failure: Failure) -> Then {
+    pub(super) async fn stick(&mut self, failure: Failure) -> Then {
         let now = self.core.world.now();
         let event = encode(&Record { at: now, event: Event::Stuck { failure: failure.clone() } });
         let view = View { failure: Some(failure), ..self.shown.1.clone() };

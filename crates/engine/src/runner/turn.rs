@@ -6,9 +6,9 @@ use steadfast_core::{
     Compensation, Effect, Event, Failure, FailureKind, Outcome, Status, Timestamp, Turn, Urgency,
     View, encode,
 };
-use steadfast_store::{After, Error, Lease, Refusal, Turned};
+use steadfast_store::{After, Error, Lease, Refusal, TaskRow, Turned};
 
-use super::{Flight, Frozen, Runner, Then, effects};
+use super::{Ended, Flight, Frozen, Runner, Then, effects};
 use crate::{
     blob::{self, End},
     engine::Core,
@@ -109,7 +109,11 @@ impl Runner {
         let store = self.core.store.clone();
         let flight = Flight {
             consumed: self.applied,
-            ended: ending.as_ref().map(|ending| ending.status),
+            ended: ending.as_ref().map(|ending| Ended {
+                at: now,
+                expires: self.about.retention.expiry(now),
+                end: blob::write(&ending.end),
+            }),
             shown: shown.clone(),
             turn,
             result: Ok(Turned::default()),
@@ -139,9 +143,12 @@ impl Runner {
                 if visible || turn.events.iter().any(|r| matches!(r.event, Event::Noted { .. })) {
                     self.core.watchers.changed(self.lease.key);
                 }
-                if let Some(status) = ended {
-                    let undoes =
-                        status == Status::Failed && !self.shared.machine().undos().is_empty();
+                if let Some(ended) = ended {
+                    let failed = self.shown.0 == Status::Failed;
+                    let undoes = failed && !self.shared.machine().undos().is_empty();
+                    if self.nudge.is_watched() {
+                        self.nudge.leave(Some(Arc::new(self.last_row(ended))));
+                    }
                     return Some(if undoes { Then::CleanUp } else { Then::Nothing });
                 }
                 if turn.restart {
@@ -172,11 +179,29 @@ impl Runner {
                 self.launch(turn);
                 None
             }
+            Err(Error::Corrupt(reason)) => {
+                let failure = Failure::new(FailureKind::Payload, reason);
+                Some(self.stick(failure).await)
+            }
             Err(error) => {
                 tracing::error!(task = %self.shared.id, %error, "a commit's outcome is not known");
                 self.shared.cancel.cancel();
                 Some(Then::Reload)
             }
+        }
+    }
+
+    /// The row as the store holds it now, so that those who wait need not read it.
+    fn last_row(&self, ended: Ended) -> TaskRow {
+        TaskRow {
+            status: self.shown.0,
+            view: blob::write(&self.shown.1),
+            updated: ended.at,
+            ended: Some(ended.at),
+            expires: ended.expires,
+            end: Some(ended.end),
+            wake: None,
+            ..self.row.clone()
         }
     }
 

@@ -120,7 +120,7 @@ impl Start {
             return Err(CallError::NoSuchTool(self.tool));
         }
         let now = core.world.now();
-        let id = self.id.unwrap_or_else(|| TaskId::from_bits(core.world.random()));
+        let id = self.id.unwrap_or_else(|| TaskId::timed(now, core.world.random()));
         let wake = self.delay.map(|delay| now.plus(delay));
         let first = started(&core, input, now);
         let about = About {
@@ -221,7 +221,7 @@ fn row(task: &NewTask) -> TaskRow {
         desk: None,
         epoch: 0,
         deaths: 0,
-        tags: BTreeMap::new(),
+        tags: task.tags.clone(),
         about: task.about.clone(),
         view: task.view.clone(),
         end: None,
