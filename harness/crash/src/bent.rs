@@ -52,7 +52,7 @@ pub enum Mutant {
     ForgottenCancel,
 }
 
-/// See the [module documentation](self).
+/// A store that dies, fails, loses answers, or is wrong on purpose.
 pub struct Bent<S> {
     inner: Arc<S>,
     commits: AtomicU64,

@@ -59,7 +59,10 @@ pub enum PollKind {
     Wake,
 }
 
-/// See the [module documentation](self).
+/// The replay machine: a history on one side, the task's code on the other.
+///
+/// Results are delivered in recorded order, one poll of the task's future for each, live and on
+/// replay alike; and nothing new starts during replay. That makes replay equal the first run.
 #[derive(Debug)]
 pub struct Machine {
     limits: Limits,
@@ -128,7 +131,7 @@ enum Late {
 }
 
 impl Machine {
-    /// Takes a task's whole history, of which the first event is [`Event::Started`].
+    /// Takes a task's whole history, of which the first event is [`Event::Started`](crate::Event::Started).
     ///
     /// A history that starts otherwise gives a machine that is halted.
     #[must_use]

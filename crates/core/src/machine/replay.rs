@@ -62,7 +62,7 @@ impl Machine {
 
     /// The history is used up. Compares what is left of it, then starts what the code wants.
     ///
-    /// Returns whether the future must be polled again (as [`PollKind::Wake`]) to start steps.
+    /// Returns whether the future must be polled again (as [`PollKind::Wake`](crate::PollKind::Wake)) to start steps.
     pub fn go_live(&mut self) -> bool {
         if self.live || self.halt.is_some() || !self.deliveries.is_empty() {
             return false;
