@@ -194,7 +194,7 @@ impl Options {
         conn.execute_batch(
             "PRAGMA cache_size = -16384;
              PRAGMA temp_store = MEMORY;
-             PRAGMA wal_autocheckpoint = 1000;
+             PRAGMA wal_autocheckpoint = 8192;
              PRAGMA journal_size_limit = 16777216;
              PRAGMA fullfsync = ON;
              PRAGMA checkpoint_fullfsync = ON;",

@@ -137,6 +137,12 @@ pub struct StateRow {
     pub version: u64,
 }
 
+/// The scope of a task's own state. What lies in it is removed together with the task.
+#[must_use]
+pub fn task_scope(id: &TaskId) -> String {
+    format!("task/{id}")
+}
+
 /// An activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivityRow {

@@ -161,6 +161,7 @@ macro_rules! store_suite {
                 a_version_never_goes_back,
                 scopes_and_keys_are_apart,
                 a_swap_of_an_old_version_is_refused,
+                a_tasks_own_state_is_removed_with_it,
                 who_watches_a_key_is_told_of_changes,
                 a_writer_that_watches_is_told_too,
                 a_notice_that_still_lies_there_is_not_doubled,

@@ -68,7 +68,7 @@ impl Shared {
     /// The store's name for a scope.
     pub(crate) fn scope(&self, scope: Scope) -> String {
         match scope {
-            Scope::Task => format!("task/{}", self.id),
+            Scope::Task => steadfast_store::task_scope(&self.id),
             Scope::Owner => match &self.owner {
                 Some(owner) => format!("owner/{owner}"),
                 None => "owner".into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 use steadfast_core::{TaskId, Timestamp};
-use steadfast_store::{Caller, Refusal, Swept};
+use steadfast_store::{Caller, Refusal, Swept, task_scope};
 
 use super::Done;
 use crate::{
@@ -52,8 +52,10 @@ impl Tx<'_> {
         // Whoever runs an activity of it finds out by asking what it still holds.
         self.clear(key, &mut Reach::default())?;
         self.forget(key)?;
-        let sql = "DELETE FROM task WHERE key = ? RETURNING tags";
-        let tags: Option<String> = self.first(sql, [key], |r| r.get(0))?.flatten();
+        let sql = "DELETE FROM task WHERE key = ? RETURNING tags, id";
+        let gone = self.first(sql, [key], |r| Ok((r.get(0)?, row::id(r, 1)?)))?;
+        let Some((tags, id)): Option<(Option<String>, TaskId)> = gone else { return Ok(()) };
+        self.run("DELETE FROM state WHERE scope = ?", [task_scope(&id)])?;
         let tags: BTreeMap<String, String> =
             tags.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default();
         for (name, value) in tags {

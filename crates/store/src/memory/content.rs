@@ -267,6 +267,12 @@ impl Content {
         self.strip(key, &mut Reach::of(Desk(0)));
         let Some(task) = self.tasks.remove(&key) else { return };
         let row = task.row;
+        let scope = crate::task_scope(&row.id);
+        let own = self.states.range((scope.clone(), String::new())..);
+        let own = own.map(|(at, _)| at).take_while(|at| at.0 == scope);
+        for at in own.cloned().collect::<Vec<_>>() {
+            self.states.remove(&at);
+        }
         self.ids.remove(&row.id);
         unlist(&mut self.owners, &row.owner, &key);
         if let Some((parent, _)) = row.parent {

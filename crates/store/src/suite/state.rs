@@ -3,7 +3,7 @@
 use steadfast_core::OpId;
 
 use super::{Fixture, make::*};
-use crate::{Effect, Refusal, StateRow, Store, Touched, Turn};
+use crate::{Effect, Refusal, StateRow, Store, Touched, Turn, task_scope};
 
 async fn state(store: &impl Store, key: &str) -> StateRow {
     store.state("scope".into(), key.into()).await.unwrap()
@@ -37,6 +37,25 @@ pub async fn scopes_and_keys_are_apart<F: Fixture>(fixture: &F) {
     take(&store, end(lease)).await;
     store.purge(operator(0), id("a")).await.unwrap();
     assert_eq!(state(&store, "k").await, row(Some("1"), 1), "it outlives who wrote it");
+}
+
+/// What lies in a task's own scope goes when the task does; a neighbour's stays.
+pub async fn a_tasks_own_state_is_removed_with_it<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let lease = hold(&store, task("a")).await;
+    let own = |name: &str, key: &str| Effect::WriteState {
+        scope: task_scope(&id(name)),
+        key: key.into(),
+        value: Some(bytes("1")),
+        notice: Vec::new(),
+    };
+    take(&store, effects(lease, [own("a", "k"), own("a", "l"), own("ab", "k")])).await;
+    take(&store, end(lease)).await;
+    store.purge(operator(0), id("a")).await.unwrap();
+    for (name, key, left) in [("a", "k", 0), ("a", "l", 0), ("ab", "k", 1)] {
+        let row = store.state(task_scope(&id(name)), key.into()).await.unwrap();
+        assert_eq!(row.version, left, "{name} {key}");
+    }
 }
 
 /// Of two that read the same version one must read again.
