@@ -136,9 +136,29 @@ impl Core {
         self.by_id().insert(nudge.id.clone(), nudge.clone());
         let mut running = self.running();
         running.insert(key, nudge.clone());
+        // Looked at under the lock that `drain` and `stop` take after they said so.
+        if self.draining.is_cancelled() {
+            nudge.set(Nudge::DRAIN);
+        }
+        if self.stopped.is_cancelled() {
+            nudge.stop();
+        }
         if self.missed() != missed {
             nudge.set(Nudge::LOOK);
         }
+    }
+
+    /// No new turns.
+    fn drain(&self) {
+        self.draining.cancel();
+        self.running().values().for_each(|nudge| nudge.set(Nudge::DRAIN));
+    }
+
+    /// Everything stops.
+    fn stop(&self) {
+        self.drain();
+        self.stopped.cancel();
+        self.running().values().for_each(|nudge| nudge.stop());
     }
 
     /// Lets those who hold the tasks know that something happened to them.
@@ -175,8 +195,7 @@ struct StopOnDrop(Arc<Core>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.draining.cancel();
-        self.0.stopped.cancel();
+        self.0.stop();
     }
 }
 
@@ -278,11 +297,11 @@ impl Engine {
     /// Returns whether everything in flight had finished.
     pub async fn shutdown(&self, deadline: Duration) -> bool {
         let core = &self.core;
-        core.draining.cancel();
+        core.drain();
         core.tasks.close();
         core.loops.close();
         let drained = tokio::time::timeout(deadline, core.tasks.wait()).await.is_ok();
-        core.stopped.cancel();
+        core.stop();
         core.tasks.wait().await;
         core.loops.wait().await;
         if let Err(error) = core.store.close().await {

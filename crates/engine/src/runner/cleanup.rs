@@ -45,16 +45,9 @@ fn left(history: &[Record]) -> Left {
     left
 }
 
-/// Does what is left, recording each part, and then lets go of the task for good.
+/// Does what is left, recording each part, and then lets go of the task for good. If it is stopped,
+/// whoever comes next takes it up again.
 pub(super) async fn clean_up(core: &Arc<Core>, lease: Lease) {
-    tokio::select! {
-        () = work(core, lease) => {}
-        // Taken up again by whoever comes next.
-        () = core.stopped.cancelled() => {}
-    }
-}
-
-async fn work(core: &Arc<Core>, lease: Lease) {
     let Some((row, history)) = load(core, lease).await else { return };
     let mut left = left(&history);
     let mut scribe =

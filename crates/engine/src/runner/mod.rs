@@ -130,12 +130,11 @@ where
     core.enlist(lease.key, &nudge, missed);
     let core = core.clone();
     core.tasks.clone().spawn(async move {
-        let stopped = core.stopped.clone();
         tokio::select! {
             biased;
             () = life(core.clone(), nudge.clone()) => {}
             // The rest is handed back by closing the store, or taken over from the dead.
-            () = stopped.cancelled() => {}
+            () = nudge.stopped() => {}
         }
         core.delist(lease.key, &nudge);
         nudge.leave(None);
@@ -354,10 +353,6 @@ impl Runner {
                 self.landed(flight).await
             }
             why = nudge.wait() => self.nudged(why).await,
-            () = core.draining.cancelled(), if self.frozen.is_none() => {
-                self.freeze(Frozen::GoingDown);
-                None
-            }
             () = root.woken(), if !self.returned && !self.hold => {
                 self.poll(PollKind::Wake);
                 None
@@ -388,6 +383,9 @@ impl Runner {
             // Cancelled, or taken over: whatever is in flight must stop now.
             self.shared.cancel.cancel();
             return Some(Then::Nothing);
+        }
+        if why & Nudge::DRAIN != 0 && self.frozen.is_none() {
+            self.freeze(Frozen::GoingDown);
         }
         if why & Nudge::HALT != 0 && self.frozen.is_none() {
             self.freeze(Frozen::Suspended);

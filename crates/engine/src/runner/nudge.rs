@@ -17,6 +17,8 @@ pub(crate) struct Nudge {
     /// The last message that the runner has seen.
     mail: AtomicI64,
     notify: Notify,
+    /// Leave at once, whatever is in flight.
+    stop: Notify,
     pub(crate) id: TaskId,
     pub(crate) owner: Option<Principal>,
     /// How many wait here for its end.
@@ -34,6 +36,8 @@ impl Nudge {
     pub(crate) const HALT: u8 = 4;
     /// One of these, and its row tells which.
     pub(crate) const LOOK: u8 = 8;
+    /// The process is going down: finish what is in flight.
+    pub(crate) const DRAIN: u8 = 16;
 
     pub(crate) fn new(epoch: i64, id: TaskId, owner: Option<Principal>) -> Nudge {
         Nudge {
@@ -41,11 +45,22 @@ impl Nudge {
             flags: AtomicU8::new(0),
             mail: AtomicI64::new(0),
             notify: Notify::new(),
+            stop: Notify::new(),
             id,
             owner,
             waiting: AtomicUsize::new(0),
             left: SetOnce::new(),
         }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Waits until the task must leave at once. Of each task's own, because a token that all share
+    /// is a lock that all share.
+    pub(super) async fn stopped(&self) {
+        self.stop.notified().await;
     }
 
     /// Waits until the task leaves memory; its row if it has ended.
