@@ -26,7 +26,7 @@ pub struct Settings {
     pub max_retention: Ttl,
     /// How often expired tasks are removed (a minute).
     pub sweep_every: Duration,
-    /// How often dead processes are looked for (0.5 s).
+    /// How often dead processes are looked for (a second).
     pub look_for_dead_every: Duration,
     /// Process deaths without progress after which a task is set aside (5).
     pub poison_deaths: u32,
@@ -48,7 +48,7 @@ impl Default for Settings {
             retention: Ttl::days(7),
             max_retention: Ttl::days(3650),
             sweep_every: Duration::from_secs(60),
-            look_for_dead_every: Duration::from_millis(500),
+            look_for_dead_every: Duration::from_secs(1),
             poison_deaths: 5,
             cancel_grace: Duration::from_secs(5),
             early_signals: Duration::from_secs(7 * 24 * 3600),

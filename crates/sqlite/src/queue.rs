@@ -91,26 +91,28 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call in, and waits for its answer.
-    pub(crate) async fn call<T: Send + 'static>(
+    /// Puts a call in. The answer comes by the channel; if it does not, the writer has panicked.
+    pub(crate) fn put<T: Send + 'static>(
         &self,
         bytes: usize,
         apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
-    ) -> Result<T> {
+    ) -> Result<oneshot::Receiver<Result<T>>> {
         let (reply, answer) = oneshot::channel();
         let command = Box::new(Call { apply, outcome: None, reply });
-        {
-            let mut state = self.lock();
-            if state.closed {
-                return Err(Error::Unavailable("this handle is closed".into()));
-            }
-            state.waiting.push(Waiting { command, bytes });
-            if std::mem::take(&mut state.asleep) {
-                self.wake.notify_one();
-            }
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Error::Unavailable("this handle is closed".into()));
         }
-        // Only a panic of the writer loses an answer, and then nobody knows how far it came.
-        answer.await.unwrap_or_else(|_| Err(Error::Unknown("the writer has died".into())))
+        state.waiting.push(Waiting { command, bytes });
+        Ok(answer)
+    }
+
+    /// Wakes the writer's thread, if there is something for it and it sleeps.
+    pub(crate) fn wake(&self) {
+        let mut state = self.lock();
+        if !state.waiting.is_empty() && std::mem::take(&mut state.asleep) {
+            self.wake.notify_one();
+        }
     }
 
     /// Moves all that waits behind `into`; sleeps for at most `patience` if there is nothing.

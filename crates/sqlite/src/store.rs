@@ -18,11 +18,10 @@ use tokio::sync::Notify;
 use crate::{
     OpenError, Options,
     desk::{Desks, Seat},
-    queue::Queue,
     read::{Readers, busy},
     size,
     tx::Counters,
-    writer::Writer,
+    writer::{Office, Writer},
 };
 
 /// One open handle on a file. Dropped without [`close`](steadfast_store::Store::close) it is like a
@@ -30,7 +29,7 @@ use crate::{
 pub struct Store {
     desk: Desk,
     desks: Desks,
-    queue: Arc<Queue>,
+    office: Arc<Office>,
     readers: Arc<Readers>,
     changed: Arc<Notify>,
     /// What must outlive every write: the lock that says this desk is alive, and the writer.
@@ -52,7 +51,6 @@ impl Store {
         desks: Desks,
         seat: Seat,
     ) -> std::result::Result<Store, OpenError> {
-        let queue = Arc::new(Queue::default());
         let changed = Arc::new(Notify::new());
         if let Ok(busy) = busy(&conn) {
             desks.clean(|desk| !busy.contains(&desk));
@@ -61,7 +59,6 @@ impl Store {
         let writer = Writer {
             changes: conn.total_changes(),
             conn,
-            queue: Arc::clone(&queue),
             changed: Arc::clone(&changed),
             desk: seat.number,
             desks: desks.clone(),
@@ -71,7 +68,9 @@ impl Store {
             served: None,
         };
         let thread = std::thread::Builder::new().name("steadfast-sqlite".into());
-        let spawned = thread.spawn(move || writer.work());
+        let office = Arc::new(Office::new(writer));
+        let working = Arc::clone(&office);
+        let spawned = thread.spawn(move || working.work());
         let thread = spawned.map_err(|e| OpenError::Failed {
             path: options.path.clone(),
             detail: format!("no thread for the writer: {e}"),
@@ -79,7 +78,7 @@ impl Store {
         Ok(Store {
             desk: Desk(seat.number),
             desks,
-            queue,
+            office,
             readers: Readers::new(options),
             changed,
             life: Mutex::new(Some((seat, thread))),
@@ -96,11 +95,12 @@ impl Store {
     }
 
     fn leave(&self, discard: bool) {
-        self.queue.close(discard);
+        self.office.close(discard);
         let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((seat, thread)) = life.take() {
             // The writer has ended before the lock is let go: nothing is written by the dead.
             let _ = thread.join();
+            self.office.quiet();
             if self.closed.load(Ordering::SeqCst) && !discard {
                 let bare = self.readers.point(busy).is_ok_and(|busy| !busy.contains(&self.desk.0));
                 if bare {
@@ -128,7 +128,7 @@ impl std::fmt::Debug for Store {
 macro_rules! write {
     ($self:ident, $bytes:expr, |$tx:ident| $apply:expr) => {{
         let bytes = $bytes;
-        Box::pin(async move { $self.queue.call(bytes, move |$tx| $apply).await })
+        Box::pin(async move { $self.office.call(bytes, move |$tx| $apply).await })
     }};
 }
 
@@ -157,7 +157,7 @@ impl steadfast_store::Store for Store {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.queue.call(0, |tx| tx.close()).await?;
+            self.office.call(0, |tx| tx.close()).await?;
             self.closed.store(true, Ordering::SeqCst);
             Ok(())
         })

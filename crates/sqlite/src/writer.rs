@@ -1,17 +1,27 @@
-//! The one thread that writes: group commit.
+//! The one writer: group commit.
 //!
 //! It takes all commands that wait, applies them in one transaction, commits, and only then answers.
 //! One flush serves them all; while it lasts the next batch gathers.
+//!
+//! The writer has a thread. But a caller that is alone, on a disk that is fast, finds the writer
+//! free and does its commit itself: two changes of threads cost as much as such a flush.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError, TryLockError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use rusqlite::Connection;
-use steadfast_store::Error;
+use steadfast_store::{Error, Result};
 use tokio::sync::Notify;
 
 use crate::{
     desk::Desks,
-    error::{uncommitted, undone},
+    error::{Fault, uncommitted, undone},
     queue::{Next, Queue, Waiting},
     tx::{Counters, Tx},
 };
@@ -20,12 +30,23 @@ use crate::{
 const MOST: usize = 2048;
 /// or at this many bytes, so that one flush and the pages it holds in memory stay bounded.
 const MOST_BYTES: usize = 4 << 20;
-/// How often an idle writer looks whether another process has changed the file.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often an idle writer looks whether another process has changed the file: half of this is how
+/// late a call from another process is noticed, and an idle engine must wake at most 20 times a
+/// second in all.
+const LOOK: Duration = Duration::from_millis(70);
+/// A flush that takes longer than this must not hold up a thread of the caller's.
+const QUICK: Duration = Duration::from_millis(1);
+
+/// The writer, and those who wait for it.
+pub(crate) struct Office {
+    queue: Queue,
+    writer: Mutex<Writer>,
+    /// The last batch was one command, and quick.
+    calm: AtomicBool,
+}
 
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
-    pub(crate) queue: Arc<Queue>,
     pub(crate) changed: Arc<Notify>,
     pub(crate) desk: i64,
     pub(crate) desks: Desks,
@@ -40,37 +61,90 @@ pub(crate) struct Writer {
 }
 
 /// Lets nobody wait for a writer that is gone.
-struct Gone(Arc<Queue>);
+struct Gone(Arc<Office>);
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        self.0.close(true);
+        self.0.queue.close(true);
+    }
+}
+
+impl Office {
+    pub(crate) fn new(writer: Writer) -> Office {
+        let (queue, writer) = (Queue::default(), Mutex::new(writer));
+        Office { queue, writer, calm: AtomicBool::new(true) }
+    }
+
+    /// Makes a call, and waits for its answer.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
+        let answer = self.queue.put(bytes, apply)?;
+        if self.calm.load(Ordering::Relaxed)
+            && let Ok(mut writer) = self.writer.try_lock()
+        {
+            let mut waiting = Vec::new();
+            self.queue.take(&mut waiting, Duration::ZERO);
+            self.commit(&mut writer, &mut waiting.into());
+        }
+        // For those who came while the writer was busy; they look for it no more.
+        self.queue.wake();
+        // Only a panic of the writer loses an answer, and then nobody knows how far it came.
+        answer.await.unwrap_or_else(|_| Err(Error::Unknown("the writer has died".into())))
+    }
+
+    /// Commits all that waits, batch by batch.
+    fn commit(&self, writer: &mut Writer, waiting: &mut VecDeque<Waiting>) {
+        while !waiting.is_empty() {
+            let batch = cut(waiting);
+            let (alone, begun) = (batch.len() == 1, Instant::now());
+            writer.commit(batch);
+            self.calm.store(alone && begun.elapsed() < QUICK, Ordering::Relaxed);
+        }
+    }
+
+    /// What the writer's thread does, until the queue is closed and empty.
+    pub(crate) fn work(self: Arc<Office>) {
+        let _gone = Gone(Arc::clone(&self));
+        let mut arrived = Vec::new();
+        loop {
+            let next = self.queue.take(&mut arrived, LOOK);
+            if matches!(next, Next::Closed) {
+                return;
+            }
+            let mut writer = match (next, self.writer.try_lock()) {
+                (_, Ok(writer)) => writer,
+                // A caller is at it, and sees for itself what others do.
+                (Next::Idle, Err(TryLockError::WouldBlock)) => continue,
+                (_, Err(TryLockError::WouldBlock)) => match self.writer.lock() {
+                    Ok(writer) => writer,
+                    Err(_) => return,
+                },
+                // It panicked in a caller's hands: how far it came nobody knows.
+                (_, Err(TryLockError::Poisoned(_))) => return,
+            };
+            if arrived.is_empty() {
+                // If the file can't be read now, the next call will say so.
+                let _ = writer.look();
+            }
+            self.commit(&mut writer, &mut std::mem::take(&mut arrived).into());
+        }
+    }
+
+    /// Lets nothing more in; see [`Queue::close`].
+    pub(crate) fn close(&self, discard: bool) {
+        self.queue.close(discard);
+    }
+
+    /// Waits until nobody writes any more. To be called when the office is closed.
+    pub(crate) fn quiet(&self) {
+        drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 impl Writer {
-    /// Works until the queue is closed and empty.
-    pub(crate) fn work(mut self) {
-        let _gone = Gone(Arc::clone(&self.queue));
-        let mut arrived = Vec::new();
-        let mut waiting = VecDeque::new();
-        loop {
-            let patience = if waiting.is_empty() { LOOK } else { Duration::ZERO };
-            match self.queue.take(&mut arrived, patience) {
-                Next::Closed if waiting.is_empty() => return,
-                Next::Idle if waiting.is_empty() => {
-                    // If the file can't be read now, the next call will say so.
-                    let _ = self.look();
-                    continue;
-                }
-                Next::Some | Next::Idle | Next::Closed => {}
-            }
-            waiting.extend(arrived.drain(..));
-            let batch = cut(&mut waiting);
-            self.commit(batch);
-        }
-    }
-
     /// Notices commits of other processes.
     fn look(&mut self) -> rusqlite::Result<()> {
         let mut statement = self.conn.prepare_cached("PRAGMA data_version")?;

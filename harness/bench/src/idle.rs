@@ -17,7 +17,7 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let (wakes, written) = text.trim().split_once(' ').ok_or("the child said nothing")?;
-    report.add("idle_wakeups_per_s", vec![wakes.parse()?], Bound::AtMost(25.0));
+    report.add("idle_wakeups_per_s", vec![wakes.parse()?], Bound::AtMost(20.0));
     report.add("idle_bytes_written", vec![written.parse()?], Bound::AtMost(0.0));
     Ok(())
 }

@@ -129,7 +129,8 @@ where
 {
     core.enlist(lease.key, &nudge, missed);
     let core = core.clone();
-    core.tasks.clone().spawn(async move {
+    // Boxed, because a spawned future is moved whole several times, and this one is large.
+    core.tasks.clone().spawn(Box::pin(async move {
         tokio::select! {
             biased;
             () = life(core.clone(), nudge.clone()) => {}
@@ -139,7 +140,7 @@ where
         core.delist(lease.key, &nudge);
         nudge.leave(None);
         core.give_places(1);
-    });
+    }));
 }
 
 /// All the runs of a task until it leaves memory.
