@@ -217,7 +217,7 @@ impl Options {
     /// A connection that only reads.
     pub(crate) fn reader(&self) -> rusqlite::Result<Connection> {
         let conn = self.connect(OpenFlags::empty())?;
-        conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -2048;")?;
+        conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -8192;")?;
         Ok(conn)
     }
 

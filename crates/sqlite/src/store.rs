@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use crate::{
     OpenError, Options,
+    bell::Bell,
     desk::{Desks, Seat},
     read::{Readers, busy},
     size,
@@ -68,7 +69,15 @@ impl Store {
             served: None,
         };
         let thread = std::thread::Builder::new().name("steadfast-sqlite".into());
-        let office = Arc::new(Office::new(writer));
+        let bell = Bell::hang(desks.path(), seat.number).ok();
+        let rings = bell.is_some();
+        let office = Arc::new(Office::new(writer, bell));
+        if rings {
+            let hearing = Arc::clone(&office);
+            let thread = std::thread::Builder::new().name("steadfast-bell".into());
+            // Without it changes are noticed a little later.
+            let _ = thread.spawn(move || hearing.hear());
+        }
         let working = Arc::clone(&office);
         let spawned = thread.spawn(move || working.work());
         let thread = spawned.map_err(|e| OpenError::Failed {

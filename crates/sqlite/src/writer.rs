@@ -20,6 +20,7 @@ use steadfast_store::{Error, Result};
 use tokio::sync::Notify;
 
 use crate::{
+    bell::Bell,
     desk::Desks,
     error::{Fault, uncommitted, undone},
     queue::{Next, Queue, Waiting},
@@ -30,10 +31,14 @@ use crate::{
 const MOST: usize = 2048;
 /// or at this many bytes, so that one flush and the pages it holds in memory stay bounded.
 const MOST_BYTES: usize = 4 << 20;
-/// How often an idle writer looks whether another process has changed the file: half of this is how
-/// late a call from another process is noticed, and an idle engine must wake at most 20 times a
-/// second in all.
-const LOOK: Duration = Duration::from_millis(70);
+/// How often an idle writer looks whether another process has changed the file. Others ring when
+/// they have, so that this is only for what was not heard.
+const LOOK: Duration = Duration::from_millis(250);
+/// The same where nobody can ring: half of it is how late a call from another process is noticed,
+/// and an idle engine must wake at most 20 times a second in all.
+const LOOK_OFTEN: Duration = Duration::from_millis(70);
+/// Rings within this time count as one.
+const DIN: Duration = Duration::from_millis(2);
 /// A flush that takes longer than this must not hold up a thread of the caller's.
 const QUICK: Duration = Duration::from_millis(1);
 
@@ -43,6 +48,8 @@ pub(crate) struct Office {
     writer: Mutex<Writer>,
     /// The last batch was one command, and quick.
     calm: AtomicBool,
+    bell: Option<Bell>,
+    changed: Arc<Notify>,
 }
 
 pub(crate) struct Writer {
@@ -70,9 +77,18 @@ impl Drop for Gone {
 }
 
 impl Office {
-    pub(crate) fn new(writer: Writer) -> Office {
+    pub(crate) fn new(writer: Writer, bell: Option<Bell>) -> Office {
+        let changed = Arc::clone(&writer.changed);
         let (queue, writer) = (Queue::default(), Mutex::new(writer));
-        Office { queue, writer, calm: AtomicBool::new(true) }
+        Office { queue, writer, calm: AtomicBool::new(true), bell, changed }
+    }
+
+    /// Passes on what others ring, until the office is closed.
+    pub(crate) fn hear(self: Arc<Office>) {
+        while self.bell.as_ref().is_some_and(Bell::listen) {
+            self.changed.notify_one();
+            std::thread::sleep(DIN);
+        }
     }
 
     /// Makes a call, and waits for its answer.
@@ -100,7 +116,10 @@ impl Office {
         while !waiting.is_empty() {
             let batch = cut(waiting);
             let (alone, begun) = (batch.len() == 1, Instant::now());
-            writer.commit(batch);
+            let changed = writer.commit(batch);
+            if let Some(bell) = self.bell.as_ref().filter(|_| changed) {
+                bell.ring();
+            }
             self.calm.store(alone && begun.elapsed() < QUICK, Ordering::Relaxed);
         }
     }
@@ -110,7 +129,8 @@ impl Office {
         let _gone = Gone(Arc::clone(&self));
         let mut arrived = Vec::new();
         loop {
-            let next = self.queue.take(&mut arrived, LOOK);
+            let patience = if self.bell.is_some() { LOOK } else { LOOK_OFTEN };
+            let next = self.queue.take(&mut arrived, patience);
             if matches!(next, Next::Closed) {
                 return;
             }
@@ -136,6 +156,9 @@ impl Office {
     /// Lets nothing more in; see [`Queue::close`].
     pub(crate) fn close(&self, discard: bool) {
         self.queue.close(discard);
+        if let Some(bell) = &self.bell {
+            bell.close();
+        }
     }
 
     /// Waits until nobody writes any more. To be called when the office is closed.
@@ -157,10 +180,13 @@ impl Writer {
         Ok(())
     }
 
-    fn commit(&mut self, mut batch: Vec<Waiting>) {
+    /// Commits a batch, and says whether the file has changed.
+    fn commit(&mut self, mut batch: Vec<Waiting>) -> bool {
+        let before = self.changes;
         if let Err(error) = self.begin() {
             self.undo();
-            return fail(batch, || undone(&error));
+            fail(batch, || undone(&error));
+            return false;
         }
         let ran = batch.iter_mut().try_for_each(|waiting| self.run(waiting));
         match ran.and_then(|()| self.save()) {
@@ -178,9 +204,12 @@ impl Writer {
             Err(_) => {
                 // One of them is bad. By itself it fails alone.
                 self.undo();
-                batch.into_iter().for_each(|waiting| self.commit(vec![waiting]));
+                for waiting in batch {
+                    self.commit(vec![waiting]);
+                }
             }
         }
+        self.changes != before
     }
 
     fn begin(&mut self) -> rusqlite::Result<()> {

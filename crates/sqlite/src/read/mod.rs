@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::{Options, error::undone};
 
-/// Connections kept open for the next read. Each has a page cache of up to 2 MiB.
+/// Connections kept open for the next read. Each has a page cache of up to 8 MiB.
 const IDLE: usize = 4;
 /// Reads of many rows at the same time.
 const SCANS: usize = 4;
