@@ -197,6 +197,9 @@ pub fn tools(builder: Builder, ledger: &Ledger) -> Builder {
         .settings(Settings {
             park_after: Duration::from_millis(30),
             look_for_dead_every: Duration::from_millis(50),
+            // Here processes die for no fault of a task's, and many in a row before one gets far;
+            // that a task is set aside after five such deaths is right, and tested elsewhere.
+            poison_deaths: u32::MAX,
             ..Settings::default()
         })
         .tool(Tool::new("work", move |ctx: Context, kind: Kind| run(ctx, one.clone(), kind)))
