@@ -53,9 +53,10 @@ async fn take_up(core: Arc<Core>) {
 
 async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_store::Result<()> {
     loop {
-        let places = core.take_places(CLAIM);
-        // From here on new tasks queue up, until a claim has found less than there was room for.
+        // From here on new tasks queue up, until a claim has found less than there was room for. Said
+        // before the places are counted, so that one given back from now on wakes us.
         core.backlog.store(true, Ordering::Release);
+        let places = core.take_places(CLAIM);
         if places == 0 || core.draining.is_cancelled() {
             core.give_places(places);
             return Ok(());
@@ -142,7 +143,8 @@ async fn follow(core: Arc<Core>) {
 async fn put_back_orphans(core: &Core) -> steadfast_store::Result<()> {
     let _alone = core.handover.write().await;
     for held in core.store.held().await? {
-        if core.running().contains_key(&held.lease.key) {
+        let at_it = |nudge: &Arc<Nudge>| nudge.epoch == held.lease.epoch;
+        if core.running().get(&held.lease.key).is_some_and(at_it) {
             continue;
         }
         tracing::info!(lease = ?held.lease, "putting back a task that nobody is at");
@@ -155,7 +157,10 @@ async fn put_back_orphans(core: &Core) -> steadfast_store::Result<()> {
 }
 
 fn tell(core: &Core, known: &HashMap<TaskKey, Arc<Nudge>>, held: &[Held]) {
-    if held.iter().any(|held| !known.contains_key(&held.lease.key)) {
+    let is_known = |held: &Held| {
+        known.get(&held.lease.key).is_some_and(|nudge| nudge.epoch == held.lease.epoch)
+    };
+    if !held.iter().all(is_known) {
         let _running = core.running();
         core.miss();
     }

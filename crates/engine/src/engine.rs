@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::{Principal, TaskId};
-use steadfast_store::{Store, TaskKey, Touched};
+use steadfast_store::{Lease, Store, TaskKey, Touched};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -80,6 +80,10 @@ impl Core {
         let mut running = self.running();
         if running.get(&key).is_some_and(same) {
             running.remove(&key);
+            if nudge.has_news() {
+                // Perhaps for the next holder, who is not known yet.
+                self.miss();
+            }
         }
         drop(running);
         let mut by_id = self.by_id();
@@ -112,6 +116,15 @@ impl Core {
         }
     }
 
+    /// What the store holds of a task in memory is not known: it is looked at when its runner is
+    /// gone, since until then it is not taken for an orphan.
+    pub(crate) fn doubt_of(&self, lease: Lease) {
+        match self.running().get(&lease.key) {
+            Some(nudge) if nudge.epoch == lease.epoch => nudge.set_doubt(),
+            _ => self.doubt.notify_one(),
+        }
+    }
+
     /// After a write whose outcome is not known, what it may have done must be looked for.
     pub(crate) fn doubt_after(&self, error: &steadfast_store::Error) {
         if matches!(error, steadfast_store::Error::Unknown(_)) {
@@ -135,7 +148,10 @@ impl Core {
     pub(crate) fn enlist(&self, key: TaskKey, nudge: &Arc<Nudge>, missed: u64) {
         self.by_id().insert(nudge.id.clone(), nudge.clone());
         let mut running = self.running();
-        running.insert(key, nudge.clone());
+        if running.insert(key, nudge.clone()).is_some() {
+            // What was meant for this one may have been told to the one before it.
+            nudge.set(Nudge::LOOK);
+        }
         // Looked at under the lock that `drain` and `stop` take after they said so.
         if self.draining.is_cancelled() {
             nudge.set(Nudge::DRAIN);
@@ -265,6 +281,8 @@ impl Builder {
         });
         dispatch::spawn(&core);
         worker::spawn(&core);
+        // An engine before this one may have left something on this handle's desk.
+        core.doubt.notify_one();
         Engine { _guard: Arc::new(StopOnDrop(core.clone())), core }
     }
 }
@@ -304,6 +322,8 @@ impl Engine {
         core.stop();
         core.tasks.wait().await;
         core.loops.wait().await;
+        // Whoever is still at starting a task is done after this.
+        let _alone = core.handover.write().await;
         if let Err(error) = core.store.close().await {
             tracing::warn!(%error, "tasks could not be handed back; they will be taken over");
         }

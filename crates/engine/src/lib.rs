@@ -32,6 +32,7 @@ mod context;
 mod dispatch;
 mod engine;
 mod error;
+mod finish;
 mod panic;
 mod registry;
 mod runner;

@@ -344,7 +344,6 @@ where
     F: Fn() -> Fut,
     Fut: Future<Output = steadfast_store::Result<()>>,
 {
-    let _ = core;
     loop {
         match call().await {
             Ok(()) => return,
@@ -354,6 +353,7 @@ where
             }
             Err(error) => {
                 tracing::warn!(%error, "an activity's end was not taken; trying again");
+                core.doubt_after(&error);
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         }

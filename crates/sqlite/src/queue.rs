@@ -43,13 +43,13 @@ where
 
     fn answer(self: Box<Self>, failed: Option<Error>) {
         let outcome = match (self.outcome, failed) {
-            // Nothing was to be undone of one that was refused.
-            (Some(Err(refused)), _) => Err(refused),
+            // Also of one that was refused: it may have been for what the same batch wrote, and that
+            // is undone.
             (_, Some(error)) => Err(error),
-            (Some(Ok(value)), None) => Ok(value),
+            (Some(outcome), None) => outcome,
             (None, None) => Err(Error::Unavailable("the call was not made".into())),
         };
-        // Nobody waits any more: the call was dropped, and took effect as if it had not been.
+        // If the call was dropped nobody waits for this; it took effect all the same.
         let _ = self.reply.send(outcome);
     }
 }
@@ -119,8 +119,12 @@ impl Queue {
     pub(crate) fn take(&self, into: &mut Vec<Waiting>, patience: Duration) -> Next {
         let mut state = self.lock();
         if state.waiting.is_empty() && !state.closed && !patience.is_zero() {
-            state.asleep = true;
-            let idle = |state: &mut State| state.waiting.is_empty() && !state.closed;
+            // Said anew each time it goes back to sleep: a call may have woken it and then been
+            // taken by another caller.
+            let idle = |state: &mut State| {
+                state.asleep = state.waiting.is_empty() && !state.closed;
+                state.asleep
+            };
             state = self
                 .wake
                 .wait_timeout_while(state, patience, idle)

@@ -131,6 +131,37 @@ fn every_invariant_holds_when_a_process_is_taken_for_dead_and_is_not() {
     }
 }
 
+/// Whoever calls may give up in the middle; what was begun is carried to its end.
+#[test]
+fn a_call_that_is_given_up_still_happens_whole() {
+    let given_up = async {
+        let ledger = Ledger::in_memory();
+        let faults = Faults { fails: 0, lost: 0, slow: 100 };
+        let memory = Arc::new(Disk::new().open());
+        let bent = Bent::new(memory).faulty(faults, 1);
+        let world = Simulated::new(Timestamp(1_800_000_000_000), 1);
+        let engine = workload::tools(Engine::builder(Arc::new(bent)).world(world), &ledger).start();
+        let tasks = engine.tasks(Principal::new("ada").unwrap());
+        let impatience = Duration::from_millis(10);
+        let id = |name: &str| steadfast_engine::TaskId::new(name).unwrap();
+        let hours = Duration::from_secs(3600);
+        for (name, kind) in [("chain", workload::Kind::Chain), ("ask", workload::Kind::Ask)] {
+            let start = tasks.start("work", &kind).id(id(name));
+            assert!(tokio::time::timeout(impatience, start.into_future()).await.is_err());
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let end = tokio::time::timeout(hours, tasks.wait(&id("chain"))).await.expect("it runs");
+        assert_eq!(end.unwrap().status, steadfast_engine::Status::Completed);
+        let cancel = id("ask");
+        let cancel = tasks.cancel(&cancel, None);
+        assert!(tokio::time::timeout(impatience, cancel).await.is_err());
+        let end = tokio::time::timeout(hours, tasks.wait(&id("ask"))).await.expect("it ends");
+        assert_eq!(end.unwrap().status, steadfast_engine::Status::Cancelled);
+        drop(engine);
+    };
+    virtually(given_up);
+}
+
 /// A mutant must be noticed within a few seeds, by what it does wrong.
 fn noticed(mutant: Mutant, processes: u64, sign: &str) {
     let mut said = Vec::new();

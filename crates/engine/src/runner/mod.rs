@@ -114,7 +114,11 @@ pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
     let nudge = Arc::new(Nudge::new(lease.epoch, row.id.clone(), row.owner.clone()));
     with_nudge(core, nudge, lease, missed, move |core, nudge| async move {
         match records {
-            _ if ended => cleanup::clean_up(&core, lease).await,
+            _ if ended => {
+                // It has ended long ago: nobody need wait for what is left to do.
+                nudge.leave(None);
+                cleanup::clean_up(&core, lease).await;
+            }
             Ok(records) => live(&core, row, lease, records, inbox, &nudge).await,
             Err(error) => park::set_aside(&core, &row, lease, error.to_string()).await,
         }
@@ -139,6 +143,10 @@ where
         }
         core.delist(lease.key, &nudge);
         nudge.leave(None);
+        if nudge.is_in_doubt() {
+            // Only now: as long as we are known the task is not taken for an orphan.
+            core.doubt.notify_one();
+        }
         core.give_places(1);
     }));
 }
@@ -163,19 +171,20 @@ async fn live(
             Then::Nothing => return,
             Then::CleanUp => return cleanup::clean_up(core, lease).await,
             Then::Again(anew) => {
-                row.view = blob::write(&runner.shown.1);
+                (row.status, row.view) = (runner.shown.0, blob::write(&runner.shown.1));
                 (history, mail) = (anew, Vec::new());
-                // What came while the last commit was under way is still in the inbox.
-                nudge.set(Nudge::MAIL);
             }
             Then::Reload => match park::reload(core, lease).await {
                 Some(loaded) => (row, history, mail) = loaded,
-                None => {
-                    // Ended, perhaps with something left to do, or no longer ours.
-                    core.doubt.notify_one();
-                    return;
-                }
+                // Ended, perhaps with something left to do, or no longer ours.
+                None => return nudge.set_doubt(),
             },
+        }
+        // What the last runner was told, and what came while its last commit was under way, is for
+        // the next one.
+        nudge.set(Nudge::LOOK);
+        if core.draining.is_cancelled() {
+            nudge.set(Nudge::DRAIN);
         }
     }
 }

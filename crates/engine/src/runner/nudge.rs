@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering},
 };
 
 use steadfast_core::{Principal, TaskId};
@@ -19,6 +19,8 @@ pub(crate) struct Nudge {
     notify: Notify,
     /// Leave at once, whatever is in flight.
     stop: Notify,
+    /// What the store holds of the task is not known.
+    doubt: AtomicBool,
     pub(crate) id: TaskId,
     pub(crate) owner: Option<Principal>,
     /// How many wait here for its end.
@@ -46,11 +48,25 @@ impl Nudge {
             mail: AtomicI64::new(0),
             notify: Notify::new(),
             stop: Notify::new(),
+            doubt: AtomicBool::new(false),
             id,
             owner,
             waiting: AtomicUsize::new(0),
             left: SetOnce::new(),
         }
+    }
+
+    pub(crate) fn set_doubt(&self) {
+        self.doubt.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.doubt.load(Ordering::Acquire)
+    }
+
+    /// Whether it was told something that it did not take notice of.
+    pub(crate) fn has_news(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & !Nudge::DRAIN != 0
     }
 
     pub(crate) fn stop(&self) {

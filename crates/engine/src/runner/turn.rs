@@ -77,11 +77,13 @@ impl Runner {
         let turn = self.shared.machine().take_turn();
         if !turn.is_empty() || self.shown.0 == Status::Queued {
             self.notes_due = None;
-            self.launch(turn);
+            self.launch(turn, self.applied);
         }
     }
 
-    fn launch(&mut self, turn: Turn) {
+    /// Sends a turn to the store, and with it that messages up to `applied` are in it. A turn that
+    /// goes out again must not speak of those that came after it: they are in the next one.
+    fn launch(&mut self, turn: Turn, applied: i64) {
         self.hold = !turn.deferred.is_empty();
         let now = self.core.world.now();
         let ending = ending(&turn);
@@ -98,7 +100,7 @@ impl Runner {
             lease: self.lease,
             at: now,
             turn: &turn,
-            consumed: (self.applied > self.consumed).then_some(self.applied),
+            consumed: (applied > self.consumed).then_some(applied),
             view: (shown != self.shown).then_some(&shown),
             progress: self.died,
             ending: ending.as_ref(),
@@ -108,7 +110,7 @@ impl Runner {
         let first = write.build(&self.shared);
         let store = self.core.store.clone();
         let flight = Flight {
-            consumed: self.applied,
+            consumed: applied,
             ended: ending.as_ref().map(|ending| Ended {
                 at: now,
                 expires: self.about.retention.expiry(now),
@@ -146,9 +148,9 @@ impl Runner {
                 if let Some(ended) = ended {
                     let failed = self.shown.0 == Status::Failed;
                     let undoes = failed && !self.shared.machine().undos().is_empty();
-                    if self.nudge.is_watched() {
-                        self.nudge.leave(Some(Arc::new(self.last_row(ended))));
-                    }
+                    // Said before what is left to do, which may take long.
+                    let row = self.nudge.is_watched().then(|| Arc::new(self.last_row(ended)));
+                    self.nudge.leave(row);
                     return Some(if undoes { Then::CleanUp } else { Then::Nothing });
                 }
                 if turn.restart {
@@ -161,7 +163,7 @@ impl Runner {
                 let wake = self.shared.machine().refused(&mut turn, op);
                 self.nudge.set(Nudge::MAIL);
                 if !turn.is_empty() {
-                    self.launch(turn);
+                    self.launch(turn, consumed);
                 }
                 if wake {
                     self.start_steps();
@@ -176,7 +178,7 @@ impl Runner {
             Err(Error::Unavailable(reason)) => {
                 tracing::warn!(task = %self.shared.id, reason, "a commit was not taken; trying again");
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                self.launch(turn);
+                self.launch(turn, consumed);
                 None
             }
             Err(Error::Corrupt(reason)) => {
@@ -286,7 +288,9 @@ pub(super) async fn insist(
             }
             Err(error) => {
                 tracing::debug!(%error, "a commit was refused");
-                core.doubt_after(&error);
+                if error.refusal().is_none() {
+                    core.doubt_of(make().lease);
+                }
                 return None;
             }
         }

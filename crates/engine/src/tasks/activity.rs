@@ -8,6 +8,7 @@ use super::{CallError, Result, Tasks};
 use crate::{
     Error as AuthorError,
     blob::{self, ActivityBody},
+    finish::finish,
     runner::Nudge,
 };
 
@@ -38,15 +39,20 @@ impl Tasks {
         let now = self.core.world.now();
         let until = body.heartbeat_ms.map(|ms| now.plus(std::time::Duration::from_millis(ms)));
         let lease = ActivityLease { key: row.key, epoch: row.epoch };
-        self.core.store.beat_activity(lease, until, false).await.map_err(gone)
+        self.core.store.beat_activity(lease, until, false).await.map_err(|error| self.gone(error))
     }
 
     async fn end_activity(&self, token: &str, outcome: Outcome) -> Result<()> {
+        let (tasks, token) = (self.clone(), token.to_owned());
+        finish(&self.core, async move { tasks.end_whole(&token, outcome).await }).await
+    }
+
+    async fn end_whole(&self, token: &str, outcome: Outcome) -> Result<()> {
         let row = self.activity_row(token).await?;
         let body = blob::write(&Message::ActivityEnded { op: row.op, outcome });
         let lease = ActivityLease { key: row.key, epoch: row.epoch };
         let end = ActivityEnd { lease, body };
-        let touched = self.core.store.end_activity(end).await.map_err(gone)?;
+        let touched = self.core.store.end_activity(end).await.map_err(|error| self.gone(error))?;
         crate::worker::cancel(&self.core, &[row.key]);
         self.core.touched(&[touched], Nudge::MAIL);
         Ok(())
@@ -56,11 +62,12 @@ impl Tasks {
         let row = self.core.store.activity(token.to_owned()).await.map_err(CallError::Store)?;
         row.ok_or(CallError::NoSuchActivity)
     }
-}
 
-fn gone(error: Error) -> CallError {
-    match error {
-        Error::Refused(Refusal::Unknown | Refusal::Fenced) => CallError::NoSuchActivity,
-        error => CallError::Store(error),
+    fn gone(&self, error: Error) -> CallError {
+        self.core.doubt_after(&error);
+        match error {
+            Error::Refused(Refusal::Unknown | Refusal::Fenced) => CallError::NoSuchActivity,
+            error => CallError::Store(error),
+        }
     }
 }

@@ -4,12 +4,17 @@ use steadfast_core::{Action, Answer, Ask, Message, TaskId};
 use steadfast_store::{Error, Refusal};
 
 use super::{CallError, Result, Tasks};
-use crate::{blob, context, runner::Nudge};
+use crate::{blob, context, finish::finish, runner::Nudge};
 
 impl Tasks {
     /// Answers an open question. An accepted answer must fit the question's schema; one that does
     /// not is refused with the reason, and the question stays open. The first valid answer counts.
     pub async fn answer(&self, id: &TaskId, key: &str, answer: Answer) -> Result<()> {
+        let (tasks, id, key) = (self.clone(), id.clone(), key.to_owned());
+        finish(&self.core, async move { tasks.answer_whole(&id, &key, answer).await }).await
+    }
+
+    async fn answer_whole(&self, id: &TaskId, key: &str, answer: Answer) -> Result<()> {
         let row = self.row(id).await?;
         Self::check_status(&row, id)?;
         let not_asked = || CallError::NotAsked { id: id.clone(), key: key.to_owned() };

@@ -6,6 +6,7 @@ use steadfast_store::{Caller, Cancel, TaskRow};
 use super::{Result, Tasks};
 use crate::{
     blob::{self, End},
+    finish::finish,
     runner::Nudge,
 };
 
@@ -31,9 +32,13 @@ impl Tasks {
     /// Cancels a task, from the moment this returns: its future is dropped, its steps and
     /// activities get their token, its children are cancelled, and its undo functions run.
     pub async fn cancel(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
-        let row = self.row(id).await?;
-        Self::check_status(&row, id)?;
-        self.cancel_row(self.caller(), &row, reason).await
+        let (tasks, id) = (self.clone(), id.clone());
+        let whole = async move {
+            let row = tasks.row(&id).await?;
+            Self::check_status(&row, &id)?;
+            tasks.cancel_row(tasks.caller(), &row, reason).await
+        };
+        finish(&self.core, whole).await
     }
 
     /// Cancels a task that is older than its tool allows. It has expired, so that nobody else can.

@@ -22,7 +22,7 @@ pub use start::{Start, StartedTask};
 use steadfast_core::{Message, Principal, Status, TaskId};
 use steadfast_store::{Caller, Counts, Resume, SendTo, Suspend};
 
-use crate::{Result as AuthorResult, blob, engine::Core, runner::Nudge};
+use crate::{Result as AuthorResult, blob, engine::Core, finish::finish, runner::Nudge};
 
 type Result<T> = std::result::Result<T, CallError>;
 
@@ -79,6 +79,11 @@ impl Tasks {
 
     /// Sends an event to a task. It is kept until the task waits for it.
     pub async fn signal(&self, id: &TaskId, event: Event) -> Result<()> {
+        let (tasks, id) = (self.clone(), id.clone());
+        finish(&self.core, async move { tasks.signal_whole(&id, event).await }).await
+    }
+
+    async fn signal_whole(&self, id: &TaskId, event: Event) -> Result<()> {
         let keep_until = event
             .before_start
             .then(|| self.core.world.now().plus(self.core.settings.early_signals));
@@ -97,6 +102,11 @@ impl Tasks {
 
     /// Halts a task until it is resumed. A step in flight may end; nothing new starts.
     pub async fn suspend(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
+        let (tasks, id) = (self.clone(), id.clone());
+        finish(&self.core, async move { tasks.suspend_whole(&id, reason).await }).await
+    }
+
+    async fn suspend_whole(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
         let row = self.row(id).await?;
         let view = steadfast_core::View { reason, ..blob::read_view(&row.view) };
         let suspend = Suspend { at: self.core.world.now(), view: blob::write(&view) };
@@ -108,6 +118,11 @@ impl Tasks {
 
     /// Lets a suspended or stuck task go on.
     pub async fn resume(&self, id: &TaskId) -> Result<()> {
+        let (tasks, id) = (self.clone(), id.clone());
+        finish(&self.core, async move { tasks.resume_whole(&id).await }).await
+    }
+
+    async fn resume_whole(&self, id: &TaskId) -> Result<()> {
         let row = self.row(id).await?;
         let view = steadfast_core::View {
             reason: None,

@@ -9,7 +9,10 @@ use super::{
     CallError, HistoryEntry, Result, StartedTask, Tasks,
     start::{begin, new_task},
 };
-use crate::blob::{self, About};
+use crate::{
+    blob::{self, About},
+    finish::finish,
+};
 
 /// From where to run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +57,8 @@ impl Tasks {
             version: row.version,
             ..new_task(core, new, &row.tool, &about, core.world.now(), events)
         };
-        begin(core, task, kept).await
+        let whole = core.clone();
+        finish(core, async move { begin(&whole, task, kept).await }).await
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     blob::{self, About},
     context::Shared,
     engine::Core,
+    finish::finish,
     runner,
 };
 
@@ -139,7 +140,8 @@ impl Start {
         if wake.is_none() && served && hold(&core) {
             (task.hold, task.status) = (true, Status::Running);
         }
-        begin(&core, task, vec![first]).await
+        let whole = core.clone();
+        finish(&core, async move { begin(&whole, task, vec![first]).await }).await
     }
 }
 
@@ -171,6 +173,11 @@ pub(super) async fn begin(
     let id = task.id.clone();
     let row = hold.then(|| row(&task));
     let _hand = core.handover.read().await;
+    if core.draining.is_cancelled() {
+        // Looked at again under the lock that the shutdown takes before it closes the store.
+        core.give_places(usize::from(hold));
+        return Err(CallError::ShuttingDown);
+    }
     let missed = core.missed();
     let result = core.store.start(task).await;
     match result {
