@@ -17,7 +17,7 @@ use crate::{
 ///
 /// The client's own wait looks every 100 ms, and each look reads the whole history over one of the
 /// provider's five connections. A task takes seconds at this load, so to look every half second
-/// costs little and does more tasks than 100, 250 or 1,000 ms.
+/// costs little.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Far above what a task takes: an engine that hangs is an error, not a slow figure.
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn options() -> RuntimeOptions {
     RuntimeOptions {
         // A dispatcher that finds nothing sleeps this long, 100 ms as shipped. The queues are
-        // seldom empty at this load, so it gains a few percent.
+        // seldom empty at this load, so it matters little.
         dispatcher_min_poll_interval: Duration::from_millis(10),
         // Two of each, as shipped. The provider reads before it writes in one deferred
         // transaction, so two writers at a time make one fail with `SQLITE_BUSY_SNAPSHOT` and

@@ -5,6 +5,7 @@ mod effects;
 mod nudge;
 mod park;
 mod root;
+mod told;
 mod turn;
 
 use std::{sync::Arc, time::Duration};
@@ -383,64 +384,6 @@ impl Runner {
                 None
             }
         }
-    }
-
-    async fn nudged(&mut self, mut why: u8) -> Option<Then> {
-        if why & Nudge::LOOK != 0 {
-            why |= self.look().await;
-        }
-        if why & Nudge::LOST != 0 {
-            // Cancelled, or taken over: whatever is in flight must stop now.
-            self.shared.cancel.cancel();
-            return Some(Then::Nothing);
-        }
-        if why & Nudge::DRAIN != 0 && self.frozen.is_none() {
-            self.freeze(Frozen::GoingDown);
-        }
-        if why & Nudge::HALT != 0 && self.frozen.is_none() {
-            self.freeze(Frozen::Suspended);
-        }
-        if why & Nudge::MAIL != 0 && !self.returned {
-            match self.core.store.inbox(self.lease.key, self.applied).await {
-                Ok(rows) => {
-                    for row in &rows {
-                        if self.shared.machine().is_live() {
-                            self.apply(row);
-                        } else {
-                            self.mail.push(row.clone());
-                        }
-                    }
-                    if !self.hold {
-                        self.start_steps();
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(task = %self.shared.id, %error, "can't read the inbox; again soon");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    self.nudge.set(Nudge::MAIL);
-                }
-            }
-        }
-        None
-    }
-
-    /// What happened to the task.
-    async fn look(&mut self) -> u8 {
-        match self.core.store.row(self.lease.key).await {
-            Ok(Some(row)) if row.epoch == self.lease.epoch => {
-                let halted = row.status.is_halted();
-                self.reason = blob::read_view(&row.view).reason.filter(|_| halted);
-                Nudge::MAIL | if halted { Nudge::HALT } else { 0 }
-            }
-            Ok(_) => Nudge::LOST,
-            // It learns of it when it next commits.
-            Err(_) => Nudge::MAIL,
-        }
-    }
-
-    fn freeze(&mut self, why: Frozen) {
-        self.frozen = Some(why);
-        self.shared.machine().freeze();
     }
 }
 

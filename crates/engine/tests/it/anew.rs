@@ -151,3 +151,36 @@ async fn a_task_of_many_runs_survives_deaths_and_keeps_a_short_history() {
     assert!(matches!(events[0], Line::Started { run: 500, .. }), "{events:?}");
     assert_eq!(events.len(), 3);
 }
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Number {
+    number: u32,
+}
+
+/// Asks in every run, and adds up.
+async fn ask_again(_: Ledger, ctx: Context, (rounds, sum): (u32, u32)) -> Result<u32> {
+    let reply = ctx.ask::<Number>("Which number?").await?;
+    let sum = sum + reply.accepted().map_or(0, |answer| answer.number);
+    if rounds > 1 { ctx.continue_as_new(&(rounds - 1, sum)) } else { Ok(sum) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_the_next_run_shows_like_one_of_the_first() {
+    let place = Place::new();
+    let life = place.start(|b| b.tool(tool("t", &Ledger::default(), ask_again)));
+    let id = life.begin("t", (3, 0)).await;
+    for number in 1..=3u32 {
+        let asked = life.until(&id, Status::InputRequired).await;
+        let key = asked.questions[0].key.clone();
+        // Parked in between, so that each run begins with what the store shows.
+        life.parked(&id).await;
+        let answer = accept(serde_json::json!({ "number": number }));
+        life.tasks().answer(&id, &key, answer).await.unwrap();
+        within(life.tasks().wait_for(&id, |info| {
+            info.status.is_terminal() || info.questions.iter().any(|q| q.key != key)
+        }))
+        .await
+        .unwrap();
+    }
+    assert_eq!(output::<u32>(&life.end(&id).await), 6);
+}
