@@ -8,7 +8,7 @@ mod root;
 mod told;
 mod turn;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 pub(crate) use nudge::Nudge;
 pub(crate) use park::put_back;

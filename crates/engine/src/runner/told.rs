@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Frozen, Nudge, Runner, Then};
+use crate::blob;
 
 impl Runner {
     pub(super) async fn nudged(&mut self, mut why: u8) -> Option<Then> {
