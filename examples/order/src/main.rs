@@ -42,8 +42,10 @@ async fn purchase_order(ctx: Context, order: Order) -> Result<String> {
     // Never twice: if the process dies in the middle of it, we must look instead of charging again.
     let charged = ctx.step("charge", || slowly("charging the card")).at_most_once().await;
     match charged {
+        // In a step like everything the world sees: code between steps runs again in a replay.
         Err(error) if error.is_unfinished() => {
-            println!("  the process died while it charged the card: have somebody look");
+            ctx.step("report", || slowly("reporting that the card may or may not be charged"))
+                .await?;
         }
         other => drop(other?),
     }
