@@ -22,13 +22,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error(pub(crate) Box<Failure>);
 
 impl Error {
-    /// An error with a message.
+    /// An error with a message, of which 64 KiB are kept.
     pub fn new(message: impl fmt::Display) -> Error {
         Error::of(FailureKind::Error, message)
     }
 
     pub(crate) fn of(kind: FailureKind, message: impl fmt::Display) -> Error {
-        Error(Box::new(Failure::new(kind, message.to_string())))
+        Error(Box::new(Failure::new(kind, crate::registry::clip(message.to_string()))))
     }
 
     /// Names it, for [`Retry::only`](crate::Retry::only) and its like.

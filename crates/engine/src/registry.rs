@@ -116,6 +116,19 @@ pub(crate) fn read<T: DeserializeOwned>(json: &Json) -> Result<T> {
     })
 }
 
+/// The longest text that a task says or fails with, in bytes: it is for people.
+const TEXT: usize = 64 << 10;
+
+/// A text that is kept: a longer one is cut, and says so.
+pub(crate) fn clip(mut text: String) -> String {
+    if text.len() > TEXT {
+        let end = (0..=TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" … (cut)");
+    }
+    text
+}
+
 /// Writes a payload within the size limit.
 pub(crate) fn payload<T: Serialize + ?Sized>(what: &str, value: &T, most: usize) -> Result<Json> {
     let json = Json::of(value).map_err(|error| {

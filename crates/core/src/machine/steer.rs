@@ -10,12 +10,6 @@ impl Machine {
         self.run
     }
 
-    /// Whether the code waits for nothing that is durable.
-    #[must_use]
-    pub fn waits_for_nothing(&self) -> bool {
-        self.ops.is_empty()
-    }
-
     /// Starts no further steps; what is in flight may end.
     pub fn freeze(&mut self) {
         self.limits.steps_in_flight = 0;

@@ -114,6 +114,7 @@ impl<T: JsonSchema> Question<T> {
             Some(schema) => schema,
             None => self.ctx.payload("the question's schema", &schemars::schema_for!(T))?,
         };
+        self.ctx.payload("the question's message", &self.message)?;
         let data = self.data.transpose()?;
         let deadline = self.deadline.map(|after| self.ctx.now().plus(after));
         let ask = Ask { key: self.key, message: self.message, schema, data, deadline };

@@ -28,7 +28,11 @@ use steadfast_store::TaskKey;
 pub use step::{Attempt, Step, StepFn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, Result, engine::Core, registry::payload};
+use crate::{
+    Error, Result,
+    engine::Core,
+    registry::{clip, payload},
+};
 
 /// A task's view of the world, and all the durable operations it can ask for.
 ///
@@ -148,19 +152,23 @@ impl Context {
 
     /// Says what the task is doing. Shown as its status message.
     pub fn status(&self, text: impl Into<String>) {
-        self.note(Note::Status(text.into()));
+        self.note(Note::Status(clip(text.into())));
     }
 
     /// Says how far the task is. A number that is not finite counts as 0.
     pub fn progress(&self, done: f64, total: Option<f64>, text: Option<&str>) {
         let done = if done.is_finite() { done } else { 0.0 };
         let total = total.filter(|total| total.is_finite());
-        self.note(Note::Progress(Progress { done, total, text: text.map(Into::into) }));
+        self.note(Note::Progress(Progress {
+            done,
+            total,
+            text: text.map(|text| clip(text.into())),
+        }));
     }
 
-    /// Writes a line to the task's log.
+    /// Writes a line to the task's log. 64 KiB of it are kept, as of a status.
     pub fn log(&self, level: &str, text: impl Into<String>) {
-        self.note(Note::Log { level: level.into(), text: text.into() });
+        self.note(Note::Log { level: clip(level.into()), text: clip(text.into()) });
     }
 
     fn note(&self, note: Note) {

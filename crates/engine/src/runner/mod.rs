@@ -21,6 +21,7 @@ use crate::{
     Context,
     blob::{self, About},
     context::{Shared, Wakers},
+    dispatch::sleep_until,
     engine::Core,
     registry::BoxFuture,
 };
@@ -392,8 +393,4 @@ async fn fly(commit: &mut Option<BoxFuture<Flight>>) -> Flight {
         Some(commit) => commit.await,
         None => std::future::pending().await,
     }
-}
-
-async fn sleep_until(core: &Core, due: Option<Timestamp>) {
-    crate::dispatch::sleep_until(core, due).await;
 }

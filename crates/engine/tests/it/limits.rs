@@ -132,3 +132,20 @@ async fn no_more_tasks_run_at_once_than_the_limit() {
     }
     assert_eq!(most, 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn texts_for_people_are_cut_and_say_so() {
+    let place = Place::new();
+    let life = place.start(|builder| {
+        builder.tool(Tool::new("t", |ctx: Context, (): ()| async move {
+            let long = "ä".repeat(100_000);
+            ctx.status(long.clone());
+            ctx.step("fail", || async { Err::<(), _>(Error::new(&long)) }).await
+        }))
+    });
+    let info = life.run("t", ()).await;
+    let failure = info.failure.expect("it failed").message;
+    for text in [info.message.expect("it said something"), failure] {
+        assert!(text.len() < 66_000 && text.ends_with("… (cut)"), "{}", text.len());
+    }
+}
