@@ -24,6 +24,10 @@ pub(crate) const SEGMENT_BITS: u32 = 12;
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
 /// nobody, which no principal can be.
 ///
+/// `task.shelf` is the status that a task is listed under: its own, except that one that runs on a
+/// desk stands with the completed already. Most tasks begin on a desk and complete there, and so no
+/// index has to be changed when they do.
+///
 /// `activity.desk` is 0 while nobody runs it (with a `rank` it is in the queue, with a `due` it waits
 /// for its next attempt), NULL if somebody outside does, or a desk; `due` is then the end of its
 /// heartbeat.
@@ -41,6 +45,7 @@ CREATE TABLE task (
     version INTEGER NOT NULL,
     owner TEXT NOT NULL,
     status INTEGER NOT NULL,
+    shelf INTEGER NOT NULL,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,
     ended INTEGER,
@@ -60,14 +65,14 @@ CREATE TABLE task (
     end BLOB
 );
 CREATE UNIQUE INDEX task_id ON task (id);
-CREATE INDEX task_place ON task (desk, tool, version, owner, rank) WHERE desk >= 0;
+CREATE INDEX task_desk ON task (desk) WHERE desk > 0;
+CREATE INDEX task_ready ON task (tool, version, owner, rank) WHERE desk = 0;
 CREATE INDEX task_wake ON task (wake) WHERE wake IS NOT NULL AND desk IS NULL;
 CREATE INDEX task_expires ON task (expires) WHERE expires IS NOT NULL;
 CREATE INDEX task_parent ON task (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX task_dedup ON task (owner, tool, dedup) WHERE dedup IS NOT NULL;
-CREATE INDEX task_owner ON task (owner, status);
-CREATE INDEX task_status ON task (status);
-CREATE INDEX task_tool ON task (tool);
+CREATE INDEX task_owner ON task (owner, shelf);
+CREATE INDEX task_tool ON task (tool, shelf);
 
 CREATE TABLE tag (
     name TEXT NOT NULL,

@@ -19,9 +19,9 @@ use crate::{
     OpenError, Options,
     bell::Bell,
     desk::{Desks, Seat},
+    memory::Memory,
     read::{Readers, busy},
     size,
-    tx::Counters,
     writer::{Office, Writer},
 };
 
@@ -64,7 +64,7 @@ impl Store {
             desk: seat.number,
             desks: desks.clone(),
             flush_delay: options.flush_delay,
-            counters: Counters::default(),
+            memory: Memory::default(),
             seen,
             served: None,
         };

@@ -23,8 +23,9 @@ use crate::{
     bell::Bell,
     desk::Desks,
     error::{Fault, uncommitted, undone},
+    memory::Memory,
     queue::{Next, Queue, Waiting},
-    tx::{Counters, Tx},
+    tx::{Statements, Tx},
 };
 
 /// A batch ends at this many commands,
@@ -58,7 +59,7 @@ pub(crate) struct Writer {
     pub(crate) desk: i64,
     pub(crate) desks: Desks,
     pub(crate) flush_delay: Duration,
-    pub(crate) counters: Counters,
+    pub(crate) memory: Memory,
     /// How many rows this connection has ever changed.
     pub(crate) changes: u64,
     /// Which commit of others was seen last.
@@ -174,7 +175,7 @@ impl Writer {
         let version = statement.query_row([], |row| row.get(0))?;
         if version != self.seen {
             self.seen = version;
-            self.counters.forget();
+            self.memory.forget();
             self.changed.notify_one();
         }
         Ok(())
@@ -188,7 +189,7 @@ impl Writer {
             fail(batch, || undone(&error));
             return false;
         }
-        let ran = batch.iter_mut().try_for_each(|waiting| self.run(waiting));
+        let ran = self.run(&mut batch);
         match ran.and_then(|()| self.save()) {
             Ok(()) => match self.end() {
                 Ok(()) => batch.into_iter().for_each(|waiting| waiting.command.answer(None)),
@@ -215,21 +216,22 @@ impl Writer {
     fn begin(&mut self) -> rusqlite::Result<()> {
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         self.look()?;
-        self.counters.load(&self.conn)
+        self.memory.load(&self.conn)
     }
 
-    fn run(&mut self, waiting: &mut Waiting) -> rusqlite::Result<()> {
-        waiting.command.run(&mut Tx {
-            conn: &self.conn,
+    fn run(&mut self, batch: &mut [Waiting]) -> rusqlite::Result<()> {
+        let mut tx = Tx {
+            statements: Statements::new(&self.conn),
             desk: self.desk,
             desks: &self.desks,
-            counters: &mut self.counters,
+            memory: &mut self.memory,
             served: &mut self.served,
-        })
+        };
+        batch.iter_mut().try_for_each(|waiting| waiting.command.run(&mut tx))
     }
 
     fn save(&mut self) -> rusqlite::Result<()> {
-        self.counters.save(&self.conn)
+        self.memory.save(&self.conn)
     }
 
     fn end(&mut self) -> rusqlite::Result<()> {
@@ -243,7 +245,7 @@ impl Writer {
     }
 
     fn undo(&mut self) {
-        self.counters.forget();
+        self.memory.forget();
         // SQLite has done it already after some errors. If it can't now, the next BEGIN fails and
         // comes here again.
         if !self.conn.is_autocommit() {

@@ -12,7 +12,7 @@ impl Readers {
     /// Every task on a desk.
     pub(crate) fn held(&self, desk: i64) -> Result<Vec<Held>> {
         let sql = "SELECT key, epoch, status, (SELECT max(seq) FROM inbox WHERE task = key)
-                   FROM task INDEXED BY task_place WHERE desk = ? AND desk >= 0";
+                   FROM task INDEXED BY task_desk WHERE desk = ? AND desk > 0";
         let mut held = self.point(|conn| {
             all(conn, sql, [desk], |r| {
                 let lease = Lease { key: TaskKey(r.get(0)?), epoch: r.get(1)? };
@@ -34,7 +34,7 @@ impl Readers {
 pub(crate) fn busy(conn: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
     let mut busy = BTreeSet::new();
     for sql in [
-        "SELECT min(desk) FROM task INDEXED BY task_place WHERE desk >= 0 AND desk > ?",
+        "SELECT min(desk) FROM task INDEXED BY task_desk WHERE desk > 0 AND desk > ?",
         "SELECT min(desk) FROM activity WHERE desk > 0 AND desk > ?",
     ] {
         let mut statement = conn.prepare_cached(sql)?;

@@ -40,7 +40,11 @@ impl Readers {
             let (all, one) = ("WHERE ?1 IS NULL", "WHERE owner = ?1");
             let mine = if owner.is_some() { one } else { all };
             let there = format!(
-                "SELECT status, count(*) FROM task INDEXED BY task_owner {mine} GROUP BY status"
+                "SELECT shelf, count(*) FROM task INDEXED BY task_owner {mine} GROUP BY shelf"
+            );
+            let held = format!(
+                "SELECT status, count(*) FROM task INDEXED BY task_desk {mine}
+                 AND desk > 0 AND status <> shelf GROUP BY status"
             );
             let over = format!(
                 "SELECT status, count(*) FROM task INDEXED BY task_expires {mine}
@@ -49,6 +53,11 @@ impl Readers {
             let mut counts = Counts::new();
             for (status, count) in tally(conn, &there, &[&owner])? {
                 *counts.entry(status).or_default() += count;
+            }
+            for (status, count) in tally(conn, &held, &[&owner])? {
+                *counts.entry(status).or_default() += count;
+                let shelf = counts.entry(Status::Completed).or_default();
+                *shelf = shelf.saturating_sub(count);
             }
             for (status, count) in tally(conn, &over, &[&owner, &caller.now.0])? {
                 let left = counts.entry(status).or_default();
@@ -74,11 +83,74 @@ fn brief(conn: &Connection, key: i64) -> rusqlite::Result<TaskRow> {
     conn.prepare_cached(SQL)?.query_row([key], |r| row::task(r, false))
 }
 
-/// Up to one key more than `limit`, in order.
+/// Where the tasks of a listing are found: each is read by itself, and the results are merged.
 ///
 /// Every index ends in the key, so behind equal values its entries are in the order of the listing:
-/// nothing is sorted, and a page costs what it shows. Where several statuses are asked for, each is
-/// read by itself and the results are merged.
+/// nothing is sorted, and a page costs what it shows.
+enum Strand {
+    Everything,
+    Parent(TaskKey),
+    Tag,
+    Owner {
+        shelf: u8,
+    },
+    Tool {
+        tool: String,
+        shelf: u8,
+    },
+    /// Tasks on desks. There are never many.
+    Held,
+}
+
+fn strands(conn: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Strand>> {
+    let wanted: BTreeSet<Status> = filter.statuses.iter().copied().collect();
+    if let Some(parent) = filter.parent {
+        return Ok(vec![Strand::Parent(parent)]);
+    }
+    if filter.tag.is_some() {
+        return Ok(vec![Strand::Tag]);
+    }
+    if filter.owner.is_none() && filter.tool.is_none() && wanted.is_empty() {
+        return Ok(vec![Strand::Everything]);
+    }
+    let shelves: Vec<u8> = match wanted.is_empty() {
+        true => Status::ALL.into_iter().map(|status| status as u8).collect(),
+        false => wanted.iter().map(|status| *status as u8).collect(),
+    };
+    let mut strands: Vec<Strand> = match (&filter.owner, &filter.tool) {
+        (Some(_), _) => shelves.into_iter().map(|shelf| Strand::Owner { shelf }).collect(),
+        (None, Some(tool)) => {
+            shelves.into_iter().map(|shelf| Strand::Tool { tool: tool.clone(), shelf }).collect()
+        }
+        (None, None) => {
+            let shelf = |tool: String| {
+                shelves.iter().map(move |shelf| Strand::Tool { tool: tool.clone(), shelf: *shelf })
+            };
+            tools(conn)?.into_iter().flat_map(shelf).collect()
+        }
+    };
+    // Those that run on a desk stand among the completed, who may be many.
+    if wanted.contains(&Status::Running) && !wanted.contains(&Status::Completed) {
+        strands.push(Strand::Held);
+    }
+    Ok(strands)
+}
+
+/// All tools that have tasks. Skips from one to the next.
+fn tools(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT min(tool) FROM task INDEXED BY task_tool WHERE tool > ?";
+    let mut next = conn.prepare_cached(sql)?;
+    let mut tools: Vec<String> = Vec::new();
+    loop {
+        let last = tools.last().map_or("", String::as_str);
+        match next.query_row([last], |r| r.get::<_, Option<String>>(0))? {
+            Some(tool) => tools.push(tool),
+            None => return Ok(tools),
+        }
+    }
+}
+
+/// Up to one key more than `limit`, in order.
 fn keys(
     conn: &Connection,
     filter: &Filter,
@@ -87,20 +159,9 @@ fn keys(
     limit: usize,
 ) -> rusqlite::Result<Vec<i64>> {
     let most = limit.saturating_add(1);
-    let wanted: BTreeSet<Status> = filter.statuses.iter().copied().collect();
-    let each: Vec<Option<Status>> = match (filter.parent, &filter.tag, &filter.owner) {
-        (None, None, Some(_)) if wanted.is_empty() => Status::ALL.into_iter().map(Some).collect(),
-        (None, None, _) if !wanted.is_empty() => wanted.iter().copied().map(Some).collect(),
-        _ => vec![None],
-    };
     let mut keys = Vec::new();
-    for status in each {
-        let mut query = Query::new(filter, status);
-        if status.is_none() && !wanted.is_empty() {
-            let numbers: Vec<String> = wanted.iter().map(|s| (*s as u8).to_string()).collect();
-            query.sql += &format!(" AND t.status IN ({})", numbers.join(", "));
-        }
-        query.end(order, after, most);
+    for strand in strands(conn, filter)? {
+        let query = Query::new(filter, &strand).end(order, after, most);
         let found = crate::tx::all(conn, &query.sql, query.params(), |r| r.get::<_, i64>(0))?;
         keys.extend(found);
     }
@@ -118,53 +179,64 @@ struct Query {
 }
 
 impl Query {
-    /// All conditions but the statuses, and the narrowest index that they allow.
-    fn new(filter: &Filter, status: Option<Status>) -> Query {
-        let from = match (filter.parent, &filter.tag, &filter.owner, status, &filter.tool) {
-            (Some(_), ..) => "task t INDEXED BY task_parent",
+    /// All conditions of the filter, and where to look.
+    fn new(filter: &Filter, strand: &Strand) -> Query {
+        let (from, key) = match strand {
+            Strand::Everything => ("task t NOT INDEXED", "t.key"),
+            Strand::Parent(_) => ("task t INDEXED BY task_parent", "t.key"),
             // A join in the order it is written: first the tags.
-            (_, Some(_), ..) => "tag g CROSS JOIN task t ON t.key = g.task",
-            (_, _, Some(_), Some(_), _) => "task t INDEXED BY task_owner",
-            (_, _, _, Some(_), _) => "task t INDEXED BY task_status",
-            (_, _, _, _, Some(_)) => "task t INDEXED BY task_tool",
-            _ => "task t NOT INDEXED",
+            Strand::Tag => ("tag g CROSS JOIN task t ON t.key = g.task", "g.task"),
+            Strand::Owner { .. } => ("task t INDEXED BY task_owner", "t.key"),
+            Strand::Tool { .. } => ("task t INDEXED BY task_tool", "t.key"),
+            Strand::Held => ("task t INDEXED BY task_desk", "t.key"),
         };
-        let key = if filter.parent.is_none() && filter.tag.is_some() { "g.task" } else { "t.key" };
         let mut query = Query {
             sql: format!(
                 "SELECT {key} AS k FROM {from} WHERE (t.expires IS NULL OR t.expires > ?)"
             ),
             values: vec![filter.now.0.into()],
         };
-        if let Some(parent) = filter.parent {
-            query.and("t.parent IS NOT NULL AND t.parent = ?", parent.0);
+        match strand {
+            Strand::Everything | Strand::Tag => {}
+            Strand::Parent(parent) => query.and("t.parent IS NOT NULL AND t.parent = ?", parent.0),
+            Strand::Owner { shelf } => query.and("t.shelf = ?", i64::from(*shelf)),
+            Strand::Tool { tool, shelf } => {
+                query.and("t.tool = ?", tool.clone());
+                query.and("t.shelf = ?", i64::from(*shelf));
+            }
+            Strand::Held => query.sql += " AND t.desk > 0 AND t.shelf <> t.status",
         }
+        query.filter(filter, matches!(strand, Strand::Tag));
+        query
+    }
+
+    fn filter(&mut self, filter: &Filter, joined: bool) {
         if let Some((name, value)) = &filter.tag {
-            if filter.parent.is_some() {
-                query.sql += " AND EXISTS (SELECT 1 FROM tag g WHERE g.task = t.key";
+            if !joined {
+                self.sql += " AND EXISTS (SELECT 1 FROM tag g WHERE g.task = t.key";
             }
-            query.and("g.name = ?", name.clone());
-            query.and("g.value = ?", value.clone());
-            if filter.parent.is_some() {
-                query.sql += ")";
+            self.and("g.name = ?", name.clone());
+            self.and("g.value = ?", value.clone());
+            if !joined {
+                self.sql += ")";
             }
+        }
+        if !filter.statuses.is_empty() {
+            let numbers: Vec<_> = filter.statuses.iter().map(|s| (*s as u8).to_string()).collect();
+            self.sql += &format!(" AND t.status IN ({})", numbers.join(", "));
         }
         if filter.owner.is_some() {
-            query.and("t.owner = ?", row::owner(&filter.owner).to_owned());
-        }
-        if let Some(status) = status {
-            query.and("t.status = ?", i64::from(status as u8));
+            self.and("t.owner = ?", row::owner(&filter.owner).to_owned());
         }
         if let Some(tool) = &filter.tool {
-            query.and("t.tool = ?", tool.clone());
+            self.and("t.tool = ?", tool.clone());
         }
         if let Some(from) = filter.created_from {
-            query.and("t.created >= ?", from.0);
+            self.and("t.created >= ?", from.0);
         }
         if let Some(before) = filter.created_before {
-            query.and("t.created < ?", before.0);
+            self.and("t.created < ?", before.0);
         }
-        query
     }
 
     fn and(&mut self, condition: &str, value: impl Into<Value>) {
@@ -173,7 +245,7 @@ impl Query {
         self.values.push(value.into());
     }
 
-    fn end(&mut self, order: Order, after: Option<TaskKey>, most: usize) {
+    fn end(mut self, order: Order, after: Option<TaskKey>, most: usize) -> Query {
         let (behind, direction) = match order {
             Order::OldestFirst => ("k > ?", "k ASC"),
             Order::NewestFirst => ("k < ?", "k DESC"),
@@ -183,6 +255,7 @@ impl Query {
         }
         self.sql += &format!(" ORDER BY {direction} LIMIT ?");
         self.values.push(i64::try_from(most).unwrap_or(i64::MAX).into());
+        self
     }
 
     fn params(&self) -> impl rusqlite::Params + '_ {

@@ -52,7 +52,7 @@ impl Tx<'_> {
 
     /// Puts an activity at the end of the queue; from somebody's hands if `fence`.
     pub(crate) fn requeue(&mut self, key: i64, fence: bool, attempt: bool) -> rusqlite::Result<()> {
-        let rank = self.counters.number();
+        let rank = self.memory.number();
         let sql = "UPDATE activity SET desk = 0, due = NULL, rank = ?, epoch = epoch + ?,
                    attempt = attempt + ? WHERE key = ?";
         self.run(sql, params![rank, fence, attempt, key]).map(drop)

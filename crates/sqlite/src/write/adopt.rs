@@ -10,7 +10,7 @@ use crate::{row, tx::Tx};
 impl Tx<'_> {
     pub(crate) fn close(&mut self) -> Done<()> {
         for (key, status, _) in self.on_desk(self.desk)? {
-            self.run("UPDATE task SET epoch = epoch + 1 WHERE key = ?", [key])?;
+            self.alter(key, "UPDATE task SET epoch = epoch + 1 WHERE key = ?", [key])?;
             self.give_back(key, status)?;
         }
         self.requeue_desk(self.desk, false)?;
@@ -25,7 +25,7 @@ impl Tx<'_> {
         for (key, status, deaths) in self.on_desk(dead.0)? {
             let deaths = deaths.saturating_add(1);
             let sql = "UPDATE task SET epoch = epoch + 1, deaths = ? WHERE key = ?";
-            self.run(sql, params![deaths, key])?;
+            self.alter(key, sql, params![deaths, key])?;
             if status.is_halted() {
                 self.give_back(key, status)?;
             } else if deaths < poison.deaths {
@@ -40,17 +40,19 @@ impl Tx<'_> {
         Ok(adopted)
     }
 
-    fn set_aside(&self, key: i64, status: Status, poison: &Poison) -> rusqlite::Result<()> {
-        self.run("UPDATE task SET desk = -1, wake = NULL WHERE key = ?", [key])?;
+    fn set_aside(&mut self, key: i64, status: Status, poison: &Poison) -> rusqlite::Result<()> {
+        let sql = "UPDATE task SET desk = -1, wake = NULL, shelf = status WHERE key = ?";
+        self.alter(key, sql, [key])?;
         if !status.is_terminal() {
-            let sql = "UPDATE task SET status = ?, view = ?, updated = ? WHERE key = ?";
-            self.run(sql, params![Status::Stuck as u8, poison.view, poison.at.0, key])?;
+            let sql = "UPDATE task SET status = ?1, shelf = ?1, view = ?2, updated = ?3
+                       WHERE key = ?4";
+            self.alter(key, sql, params![Status::Stuck as u8, poison.view, poison.at.0, key])?;
         }
         Ok(())
     }
 
     fn on_desk(&self, desk: i64) -> rusqlite::Result<Vec<(i64, Status, u32)>> {
-        let sql = "SELECT key, status, deaths FROM task WHERE desk = ? AND desk >= 0 ORDER BY key";
+        let sql = "SELECT key, status, deaths FROM task WHERE desk = ? AND desk > 0 ORDER BY key";
         self.all(sql, [desk], |r| Ok((r.get(0)?, row::status(r, 1)?, r.get(2)?)))
     }
 

@@ -32,11 +32,13 @@ impl Tx<'_> {
         self.append(key, tail, [cancel.event.as_slice()])?;
         let desk = self.first("SELECT desk FROM task WHERE key = ?", [key], |r| r.get(0))?;
         by.touch(key, desk.flatten() == Some(self.desk));
-        let rank = self.counters.number();
-        let sql = "UPDATE task SET status = ?1, epoch = epoch + 1, deaths = 0, updated = ?2,
+        let rank = self.memory.number();
+        let sql =
+            "UPDATE task SET status = ?1, shelf = ?1, epoch = epoch + 1, deaths = 0, updated = ?2,
                    ended = ?2, expires = ?3, view = ?4, end = ?5, desk = 0, wake = NULL, rank = ?6
                    WHERE key = ?7";
-        self.run(
+        self.alter(
+            key,
             sql,
             params![
                 Status::Cancelled as u8,

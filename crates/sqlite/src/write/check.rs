@@ -1,43 +1,25 @@
 //! Everything that can refuse a turn.
 
 use rusqlite::params;
-use steadfast_core::Status;
 use steadfast_store::{After, Effect, Error, Refusal, Turn};
 
 use super::Done;
-use crate::{
-    error::Fault,
-    row,
-    tx::{Tail, Tx},
-};
-
-/// What a turn that was found good works on.
-pub(crate) struct Held {
-    pub(crate) status: Status,
-    pub(crate) deaths: u32,
-    /// Where the history ends once it was removed, if it is to be.
-    pub(crate) tail: Tail,
-}
+use crate::{error::Fault, memory::Card, row, tx::Tx};
 
 fn corrupt(text: String) -> Fault {
     Fault::Refused(Error::Corrupt(text))
 }
 
 impl Tx<'_> {
-    pub(crate) fn check(&self, turn: &Turn) -> Done<Held> {
-        let key = turn.lease.key.0;
-        let sql = "SELECT status, deaths FROM task WHERE key = ? AND epoch = ? AND desk = ?";
-        let params = [key, turn.lease.epoch, self.desk];
-        let task = self.first(sql, params, |r| Ok((row::status(r, 0)?, r.get(1)?)))?;
-        let (status, deaths) = task.ok_or(Refusal::Fenced)?;
-        let tail = match turn.restart || turn.events.is_empty() {
-            true => Tail::default(),
-            false => self.tail(key)?,
-        };
-        if !turn.events.is_empty() && i64::try_from(turn.first) != Ok(tail.next) {
-            let next = tail.next;
+    /// The card of the task as it is before the turn.
+    pub(crate) fn check(&self, turn: &Turn) -> Done<Card> {
+        let card = self.held(turn.lease.key.0)?;
+        let card = card.filter(|card| card.epoch == turn.lease.epoch).ok_or(Refusal::Fenced)?;
+        let next = if turn.restart { 0 } else { card.tail.next };
+        if !turn.events.is_empty() && i64::try_from(turn.first) != Ok(next) {
             return Err(corrupt(format!("event {} was given where {next} comes next", turn.first)));
         }
+        let status = card.status;
         if status.is_terminal() && matches!(turn.after, After::End { .. }) {
             return Err(Refusal::Terminal(status).into());
         }
@@ -61,7 +43,30 @@ impl Tx<'_> {
                 _ => {}
             }
         }
-        Ok(Held { status, deaths, tail })
+        Ok(card)
+    }
+
+    /// What is known of a task, if it lies on this desk.
+    fn held(&self, key: i64) -> rusqlite::Result<Option<Card>> {
+        let Some(card) = self.memory.card(key) else { return self.look_up(key) };
+        #[cfg(debug_assertions)]
+        {
+            // In every test each card is held against what the file says.
+            let found = self.look_up(key)?.map(|found| Card { bare: card.bare, ..found });
+            assert_eq!(found, Some(card), "what is remembered of task {key} is not true");
+            assert!(!card.bare || self.is_bare(key)?, "task {key} is not bare");
+        }
+        Ok(Some(card))
+    }
+
+    fn look_up(&self, key: i64) -> rusqlite::Result<Option<Card>> {
+        let sql = "SELECT epoch, status, deaths, parent IS NOT NULL FROM task
+                   WHERE key = ? AND desk = ?";
+        let tail = self.tail(key)?;
+        self.first(sql, [key, self.desk], |r| {
+            let (epoch, status, deaths) = (r.get(0)?, row::status(r, 1)?, r.get(2)?);
+            Ok(Card { epoch, status, deaths, tail, child: r.get(3)?, bare: false })
+        })
     }
 
     /// Whether a question is open once the effects `before` are true.

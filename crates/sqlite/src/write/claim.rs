@@ -6,8 +6,6 @@ use steadfast_store::{ClaimTasks, Claimed};
 use super::{DUE, Done};
 use crate::{row, tx::Tx};
 
-// `desk >= 0` goes without saying, but SQLite wants the condition of a partial index word for word.
-
 /// A tool and a version of it. There are few, however many tasks there are.
 type Class = (String, u32);
 
@@ -18,8 +16,9 @@ impl Tx<'_> {
         let mut claimed = Vec::new();
         while claimed.len() < claim.limit {
             let Some(key) = self.pick(&classes)? else { break };
-            let sql = "UPDATE task SET desk = ?, epoch = epoch + 1, wake = NULL WHERE key = ?";
-            self.run(sql, [self.desk, key])?;
+            let sql = "UPDATE task SET desk = ?, epoch = epoch + 1, wake = NULL,
+                       shelf = iif(status = 1, 7, status) WHERE key = ?";
+            self.alter(key, sql, [self.desk, key])?;
             claimed.extend(self.load(key)?);
         }
         Ok(claimed)
@@ -44,8 +43,8 @@ impl Tx<'_> {
         for (tool, low, high) in &claim.tools {
             let mut next = Some(*low);
             while let Some(from) = next.filter(|from| from <= high) {
-                let sql = "SELECT min(version) FROM task INDEXED BY task_place
-                           WHERE desk = 0 AND desk >= 0 AND tool = ? AND version >= ?";
+                let sql = "SELECT min(version) FROM task INDEXED BY task_ready
+                           WHERE desk = 0 AND tool = ? AND version >= ?";
                 let found = self.first(sql, params![tool, from], |r| r.get(0))?;
                 let version: Option<u32> = found.flatten();
                 let Some(version) = version.filter(|version| version <= high) else { break };
@@ -68,8 +67,8 @@ impl Tx<'_> {
             None => self.first_owner(classes)?,
         };
         let Some(owner) = owner else { return Ok(None) };
-        let sql = "SELECT rank, key FROM task INDEXED BY task_place
-                   WHERE desk = 0 AND desk >= 0 AND tool = ? AND version = ? AND owner = ?
+        let sql = "SELECT rank, key FROM task INDEXED BY task_ready
+                   WHERE desk = 0 AND tool = ? AND version = ? AND owner = ?
                    ORDER BY rank LIMIT 1";
         let mut best: Option<(i64, i64)> = None;
         for (tool, version) in classes {
@@ -82,16 +81,16 @@ impl Tx<'_> {
     }
 
     fn next_owner(&self, classes: &[Class], after: &str) -> rusqlite::Result<Option<String>> {
-        let sql = "SELECT min(owner) FROM task INDEXED BY task_place
-                   WHERE desk = 0 AND desk >= 0 AND tool = ? AND version = ? AND owner > ?";
+        let sql = "SELECT min(owner) FROM task INDEXED BY task_ready
+                   WHERE desk = 0 AND tool = ? AND version = ? AND owner > ?";
         self.least(classes, |tool, version| {
             self.first(sql, params![tool, version, after], |r| r.get(0))
         })
     }
 
     fn first_owner(&self, classes: &[Class]) -> rusqlite::Result<Option<String>> {
-        let sql = "SELECT min(owner) FROM task INDEXED BY task_place
-                   WHERE desk = 0 AND desk >= 0 AND tool = ? AND version = ?";
+        let sql = "SELECT min(owner) FROM task INDEXED BY task_ready
+                   WHERE desk = 0 AND tool = ? AND version = ?";
         self.least(classes, |tool, version| self.first(sql, params![tool, version], |r| r.get(0)))
     }
 
@@ -108,12 +107,12 @@ impl Tx<'_> {
     }
 
     fn load(&self, key: i64) -> rusqlite::Result<Option<Claimed>> {
-        let Some(row) = row::load(self.conn, key)? else { return Ok(None) };
+        let Some(row) = row::load(self.statements.conn, key)? else { return Ok(None) };
         let sql = "SELECT e.body FROM span s JOIN event e
                    ON e.segment = s.segment AND e.task = s.task
                    WHERE s.task = ? ORDER BY s.first, e.seq";
         let history = self.all(sql, [key], |r| r.get(0))?;
-        let inbox = row::inbox(self.conn, key, i64::MIN)?;
+        let inbox = row::inbox(self.statements.conn, key, i64::MIN)?;
         Ok(Some(Claimed { row, history, inbox }))
     }
 }

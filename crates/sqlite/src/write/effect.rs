@@ -21,7 +21,7 @@ impl Tx<'_> {
         match effect {
             Effect::OpenQuestion { key: question, op, body } => {
                 self.close_question(key, question)?;
-                let n = self.counters.number();
+                let n = self.memory.number();
                 let sql = "INSERT INTO question (n, task, key, op, body) VALUES (?, ?, ?, ?, ?)";
                 self.run(sql, params![n, key, question, op.0, body])?;
             }
@@ -68,7 +68,7 @@ impl Tx<'_> {
         token: &str,
         body: &[u8],
     ) -> rusqlite::Result<()> {
-        let number = self.counters.number();
+        let number = self.memory.number();
         let sql =
             "INSERT INTO activity (key, task, op, name, token, desk, rank, epoch, attempt, body)
                    VALUES (?1, ?2, ?3, ?4, ?5, 0, ?1, 1, 1, ?6)";

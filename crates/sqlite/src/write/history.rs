@@ -3,16 +3,14 @@
 use rusqlite::params;
 
 use crate::{
+    memory::Tail,
     schema::SEGMENT_BITS,
-    tx::{Reach, Tail, Tx},
+    tx::{Reach, Tx},
 };
 
 impl Tx<'_> {
     /// Where a task's history ends.
     pub(crate) fn tail(&self, key: i64) -> rusqlite::Result<Tail> {
-        if let Some(tail) = self.counters.tail(key) {
-            return Ok(tail);
-        }
         let sql = "SELECT segment, (SELECT max(e.seq) FROM event e
                                     WHERE e.segment = s.segment AND e.task = s.task)
                    FROM span s WHERE s.task = ? ORDER BY s.first DESC LIMIT 1";
@@ -23,33 +21,27 @@ impl Tx<'_> {
         Ok(tail.unwrap_or_default())
     }
 
-    /// Appends events behind `tail`.
+    /// Appends events behind `tail`, and says where the history ends then.
     pub(crate) fn append<'e>(
         &mut self,
         key: i64,
         tail: Tail,
         events: impl IntoIterator<Item = &'e [u8]>,
-    ) -> rusqlite::Result<()> {
-        let mut events = events.into_iter().peekable();
-        if events.peek().is_none() {
-            return Ok(());
-        }
-        let sql = "INSERT INTO event (n, segment, task, seq, body) VALUES (?, ?, ?, ?, ?)";
-        let mut insert = self.conn.prepare_cached(sql)?;
+    ) -> rusqlite::Result<Tail> {
         let Tail { mut next, segment: mut last } = tail;
         for body in events {
-            let n = self.counters.event();
+            let n = self.memory.event();
             let segment = n >> SEGMENT_BITS;
             if last != Some(segment) {
                 let sql = "INSERT INTO span (task, first, segment) VALUES (?, ?, ?)";
                 self.run(sql, [key, next, segment])?;
                 last = Some(segment);
             }
-            insert.execute(params![n, segment, key, next, body])?;
+            let sql = "INSERT INTO event (n, segment, task, seq, body) VALUES (?, ?, ?, ?, ?)";
+            self.run(sql, params![n, segment, key, next, body])?;
             next += 1;
         }
-        self.counters.set_tail(key, Tail { next, segment: last });
-        Ok(())
+        Ok(Tail { next, segment: last })
     }
 
     /// Removes a task's history.
@@ -59,18 +51,22 @@ impl Tx<'_> {
             self.run("DELETE FROM event WHERE segment = ? AND task = ?", [segment, key])?;
         }
         self.run("DELETE FROM span WHERE task = ?", [key])?;
-        self.counters.drop_tail(key);
         Ok(())
+    }
+
+    /// Whether a task has neither messages nor anything that its operations left.
+    pub(crate) fn is_bare(&self, key: i64) -> rusqlite::Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM inbox WHERE task = ?1)
+                   OR EXISTS (SELECT 1 FROM question WHERE task = ?1)
+                   OR EXISTS (SELECT 1 FROM watch WHERE task = ?1)
+                   OR EXISTS (SELECT 1 FROM activity WHERE task = ?1)";
+        Ok(!self.first(sql, [key], |row| row.get(0))?.unwrap_or(false))
     }
 
     /// Removes a task's messages and what its operations left. Most tasks have nothing of it, and
     /// looking is much cheaper than four statements that could delete.
     pub(crate) fn clear(&self, key: i64, by: &mut Reach) -> rusqlite::Result<()> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM inbox WHERE task = ?1)
-                   OR EXISTS (SELECT 1 FROM question WHERE task = ?1)
-                   OR EXISTS (SELECT 1 FROM watch WHERE task = ?1)
-                   OR EXISTS (SELECT 1 FROM activity WHERE task = ?1)";
-        if self.first(sql, [key], |row| row.get(0))?.unwrap_or(false) {
+        if !self.is_bare(key)? {
             self.run("DELETE FROM inbox WHERE task = ?", [key])?;
             self.strip(key, by)?;
         }

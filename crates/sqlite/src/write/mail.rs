@@ -61,7 +61,8 @@ impl Tx<'_> {
         notice: bool,
         body: &[u8],
     ) -> rusqlite::Result<()> {
-        let seq = self.counters.number();
+        self.memory.not_bare(key);
+        let seq = self.memory.number();
         let sql = "INSERT INTO inbox (task, seq, op, notice, body) VALUES (?, ?, ?, ?, ?)";
         self.run(sql, params![key, seq, op.map(|op| op.0), notice, body])?;
         Ok(())
@@ -88,7 +89,8 @@ impl Tx<'_> {
     pub(crate) fn send(&mut self, caller: &Caller, send: &SendTo) -> Done<Option<Touched>> {
         let found = match (self.find_open(caller, &send.id), send.keep_until) {
             (Err(Fault::Refused(Error::Refused(Refusal::Unknown))), Some(until)) => {
-                let n = self.counters.number();
+                self.memory.set_none_kept(false);
+                let n = self.memory.number();
                 let sql = "INSERT INTO kept (n, id, sender, until, body) VALUES (?, ?, ?, ?, ?)";
                 let sender = row::owner(&caller.principal);
                 self.run(sql, params![n, send.id.as_str(), sender, until.0, send.body])?;
@@ -108,6 +110,11 @@ impl Tx<'_> {
         owner: &str,
         created: i64,
     ) -> rusqlite::Result<bool> {
+        if self.memory.none_kept() {
+            return Ok(false);
+        }
+        let any = self.first("SELECT EXISTS (SELECT 1 FROM kept)", [], |r| r.get(0))?;
+        self.memory.set_none_kept(any == Some(false));
         let sql = "SELECT n, body FROM kept
                    WHERE id = ? AND until > ? AND (sender = '' OR sender = ?) ORDER BY n";
         let kept = self.all(sql, params![id.as_str(), created, owner], |r| {

@@ -13,7 +13,6 @@ mod start;
 mod sweep;
 mod turn;
 
-use rusqlite::OptionalExtension;
 use steadfast_core::{Status, TaskId};
 use steadfast_store::{Caller, Refusal};
 
@@ -30,6 +29,14 @@ pub(crate) const READY: i64 = 0;
 /// while nobody was there don't make one endless transaction.
 pub(crate) const DUE: i64 = 4096;
 
+/// The status that a task is listed under; see [`schema`](crate::schema).
+pub(crate) fn shelf(status: Status, held: bool) -> u8 {
+    match status {
+        Status::Running if held => Status::Completed as u8,
+        other => other as u8,
+    }
+}
+
 /// What most commands need to know of a task.
 pub(crate) struct Found {
     pub(crate) key: i64,
@@ -42,17 +49,14 @@ impl Tx<'_> {
     /// The task with this id, if it exists for this caller and has not expired.
     pub(crate) fn find(&self, caller: &Caller, id: &TaskId) -> Done<Found> {
         let sql = "SELECT key, status, desk, wake, owner, expires FROM task WHERE id = ?";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let found = statement
-            .query_row([id.as_str()], |r| {
-                let owner = r.get_ref(4)?.as_str()?;
-                let seen = caller.principal.is_none() || row::owner(&caller.principal) == owner;
-                let expired = r.get::<_, Option<i64>>(5)?.is_some_and(|at| at <= caller.now.0);
-                let (desk, wake) = (r.get(2)?, r.get(3)?);
-                let found = Found { key: r.get(0)?, status: row::status(r, 1)?, desk, wake };
-                Ok(seen.then_some((found, expired)))
-            })
-            .optional()?;
+        let found = self.first(sql, [id.as_str()], |r| {
+            let owner = r.get_ref(4)?.as_str()?;
+            let seen = caller.principal.is_none() || row::owner(&caller.principal) == owner;
+            let expired = r.get::<_, Option<i64>>(5)?.is_some_and(|at| at <= caller.now.0);
+            let (desk, wake) = (r.get(2)?, r.get(3)?);
+            let found = Found { key: r.get(0)?, status: row::status(r, 1)?, desk, wake };
+            Ok(seen.then_some((found, expired)))
+        })?;
         match found.flatten() {
             None => Err(Refusal::Unknown.into()),
             Some((_, true)) => Err(Refusal::Expired.into()),
@@ -81,17 +85,17 @@ impl Tx<'_> {
 
     /// Puts a task on the ready pile, behind the others.
     pub(crate) fn put_ready(&mut self, key: i64) -> rusqlite::Result<()> {
-        let rank = self.counters.number();
-        let sql = "UPDATE task SET desk = 0, wake = NULL, rank = ? WHERE key = ?";
-        self.run(sql, [rank, key])?;
+        let rank = self.memory.number();
+        let sql = "UPDATE task SET desk = 0, wake = NULL, rank = ?, shelf = status WHERE key = ?";
+        self.alter(key, sql, [rank, key])?;
         Ok(())
     }
 
     /// Takes a task off its desk: to the ready pile, unless it is halted.
     pub(crate) fn give_back(&mut self, key: i64, status: Status) -> rusqlite::Result<()> {
         if status.is_halted() {
-            let sql = "UPDATE task SET desk = -1, wake = NULL WHERE key = ?";
-            self.run(sql, [key]).map(drop)
+            let sql = "UPDATE task SET desk = -1, wake = NULL, shelf = status WHERE key = ?";
+            self.alter(key, sql, [key])
         } else {
             self.put_ready(key)
         }

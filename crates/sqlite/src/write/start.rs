@@ -4,10 +4,11 @@ use rusqlite::params;
 use steadfast_core::TaskId;
 use steadfast_store::{Lease, NewTask, Refusal, Started, TaskKey};
 
-use super::{Done, HALTED, READY};
+use super::{Done, HALTED, READY, shelf};
 use crate::{
+    memory::{Card, Tail},
     row,
-    tx::{Tail, Tx},
+    tx::Tx,
 };
 
 /// A task that has the dedup key of a new one.
@@ -34,12 +35,14 @@ impl Tx<'_> {
         if let Some(Same { key, id, expired: false }) = same {
             return Ok(Started::Existing { key: TaskKey(key), id });
         }
-        let sql = "SELECT 1 FROM task WHERE id = ?";
-        if self.first(sql, [new.id.as_str()], |_| Ok(()))?.is_some() {
-            return Err(Refusal::Exists.into());
-        }
         if let Some(same) = same {
-            self.run("UPDATE task SET dedup = NULL WHERE key = ?", [same.key])?;
+            if self
+                .first("SELECT 1 FROM task WHERE id = ?", [new.id.as_str()], |_| Ok(()))?
+                .is_some()
+            {
+                return Err(Refusal::Exists.into());
+            }
+            self.alter(same.key, "UPDATE task SET dedup = NULL WHERE key = ?", [same.key])?;
         }
         let wake = new.wake.filter(|wake| *wake > new.created).map(|wake| wake.0);
         let desk = match (wake, hold) {
@@ -48,10 +51,14 @@ impl Tx<'_> {
             (None, None) if new.status.is_halted() => Some(HALTED),
             (None, None) => Some(READY),
         };
-        let key = self.insert(new, parent, desk, wake)?;
-        self.append(key, Tail::default(), new.events.iter().map(Vec::as_slice))?;
+        let key = self.insert(new, parent, desk, wake)?.ok_or(Refusal::Exists)?;
+        let tail = self.append(key, Tail::default(), new.events.iter().map(Vec::as_slice))?;
         let mail = self.hand_over(key, &new.id, row::owner(&new.owner), new.created.0)?;
         let held = desk.is_some_and(|desk| desk > 0);
+        if held {
+            let (status, child) = (new.status, parent.is_some());
+            self.memory.keep(key, Card { epoch: 1, status, deaths: 0, tail, child, bare: !mail });
+        }
         let lease = held.then_some(Lease { key: TaskKey(key), epoch: 1 });
         Ok(Started::New { key: TaskKey(key), lease, mail })
     }
@@ -71,20 +78,20 @@ impl Tx<'_> {
         parent: Option<i64>,
         desk: Option<i64>,
         wake: Option<i64>,
-    ) -> rusqlite::Result<i64> {
-        let key = self.counters.task();
-        let rank = if desk == Some(READY) { self.counters.number() } else { 0 };
+    ) -> rusqlite::Result<Option<i64>> {
+        let key = self.memory.task();
+        let rank = if desk == Some(READY) { self.memory.number() } else { 0 };
         let tags = match new.tags.is_empty() {
             true => None,
             // A map of strings always has a JSON form.
             false => serde_json::to_string(&new.tags).ok(),
         };
-        let sql = "INSERT INTO task (key, id, tool, version, owner, status, created, updated, \
-                   expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, deaths, \
-                   tags, view, about) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
-                   1, 0, ?16, ?17, ?18)";
-        self.run(
+        let sql = "INSERT INTO task (key, id, tool, version, owner, status, shelf, created, \
+                   updated, expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, \
+                   deaths, tags, view, about) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?19, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+                   ?15, 1, 0, ?16, ?17, ?18) ON CONFLICT (id) DO NOTHING";
+        let inserted = self.run(
             sql,
             params![
                 key,
@@ -104,13 +111,17 @@ impl Tx<'_> {
                 rank,
                 tags,
                 new.view,
-                new.about
+                new.about,
+                shelf(new.status, desk.is_some_and(|desk| desk > 0))
             ],
         )?;
+        if inserted == 0 {
+            return Ok(None);
+        }
         for (name, value) in &new.tags {
             let sql = "INSERT INTO tag (name, value, task) VALUES (?, ?, ?)";
             self.run(sql, params![name, value, key])?;
         }
-        Ok(key)
+        Ok(Some(key))
     }
 }

@@ -4,35 +4,44 @@ use rusqlite::params;
 use steadfast_core::Status;
 use steadfast_store::{After, Effect, Turn, Turned};
 
-use super::Done;
-use crate::tx::{Reach, Tx};
+use super::{Done, shelf};
+use crate::{
+    memory::{Card, Tail},
+    tx::{Reach, Tx},
+};
 
 impl Tx<'_> {
     /// A turn that only appends touches neither the task's row nor its indexes: the lease and the
     /// end of the history are looked up, and the events written.
     pub(crate) fn turn(&mut self, turn: &Turn) -> Done<Turned> {
-        let held = self.check(turn)?;
+        let mut card = self.check(turn)?;
         let key = turn.lease.key.0;
         let mut reach = Reach::default();
         if turn.restart {
             self.restart(key, &mut reach)?;
+            card.tail = Tail::default();
         }
         if let Some(upto) = turn.consumed {
             self.run("DELETE FROM inbox WHERE task = ? AND seq <= ?", [key, upto])?;
         }
-        self.append(key, held.tail, turn.events.iter().map(Vec::as_slice))?;
-        let status = self.show(turn, key, held.status)?;
-        if turn.progress && held.deaths > 0 {
-            self.run("UPDATE task SET deaths = 0 WHERE key = ?", [key])?;
+        card.tail = self.append(key, card.tail, turn.events.iter().map(Vec::as_slice))?;
+        card.status = self.show(turn, key, card.status)?;
+        if turn.progress && card.deaths > 0 {
+            self.alter(key, "UPDATE task SET deaths = 0 WHERE key = ?", [key])?;
+            card.deaths = 0;
         }
+        // An effect may leave something, or send a message to this very task.
+        card.bare &= turn.effects.is_empty();
         let mut activities = false;
         for effect in &turn.effects {
             activities |= matches!(effect, Effect::ScheduleActivity { .. });
             self.apply(key, turn.at, effect, &mut reach)?;
         }
         let ended = matches!(turn.after, After::End { .. });
-        let ready = self.after(turn, status, &mut reach)?;
-        if !matches!(turn.after, After::Keep) {
+        let ready = self.after(turn, &card, &mut reach)?;
+        if matches!(turn.after, After::Keep) {
+            self.memory.keep(key, card);
+        } else {
             reach.touched.remove(&key);
         }
         let mut cancelled = std::mem::take(&mut reach.cancelled);
@@ -42,19 +51,19 @@ impl Tx<'_> {
     }
 
     /// Writes the new status and view, and says what the status is now. An end writes its own.
-    fn show(&self, turn: &Turn, key: i64, status: Status) -> rusqlite::Result<Status> {
+    fn show(&mut self, turn: &Turn, key: i64, status: Status) -> rusqlite::Result<Status> {
         let Some((new, view)) = &turn.view else { return Ok(status) };
         let ends = matches!(turn.after, After::End { .. });
         // A status that is not written leaves its indexes alone.
         if ends || *new == status || status == Status::Suspended || status.is_terminal() {
             let sql = "UPDATE task SET view = ?, updated = ? WHERE key = ?";
             if !ends {
-                self.run(sql, params![view, turn.at.0, key])?;
+                self.alter(key, sql, params![view, turn.at.0, key])?;
             }
             return Ok(status);
         }
-        let sql = "UPDATE task SET status = ?, view = ?, updated = ? WHERE key = ?";
-        self.run(sql, params![*new as u8, view, turn.at.0, key])?;
+        let sql = "UPDATE task SET status = ?, shelf = ?, view = ?, updated = ? WHERE key = ?";
+        self.alter(key, sql, params![*new as u8, shelf(*new, true), view, turn.at.0, key])?;
         Ok(*new)
     }
 
@@ -69,8 +78,8 @@ impl Tx<'_> {
     }
 
     /// Deals with the lease. Whether the task was to be parked and is ready instead.
-    fn after(&mut self, turn: &Turn, status: Status, by: &mut Reach) -> rusqlite::Result<bool> {
-        let key = turn.lease.key.0;
+    fn after(&mut self, turn: &Turn, card: &Card, by: &mut Reach) -> rusqlite::Result<bool> {
+        let (key, status) = (turn.lease.key.0, card.status);
         match &turn.after {
             After::Keep => {}
             After::Yield => self.give_back(key, status)?,
@@ -81,19 +90,27 @@ impl Tx<'_> {
                     self.put_ready(key)?;
                     return Ok(true);
                 }
-                let sql = "UPDATE task SET desk = NULL, wake = ? WHERE key = ?";
-                self.run(sql, params![wake.map(|wake| wake.0), key])?;
+                let sql = "UPDATE task SET desk = NULL, wake = ?, shelf = status WHERE key = ?";
+                self.alter(key, sql, params![wake.map(|wake| wake.0), key])?;
             }
             After::End { status, expires, end, tell, keep } => {
-                self.clear(key, by)?;
+                if !card.bare {
+                    self.clear(key, by)?;
+                }
                 let view = turn.view.as_ref().map(|(_, view)| view);
                 let desk = keep.then_some(self.desk);
                 let expires = expires.map(|at| at.0);
+                let at = turn.at.0;
+                // A column that is not named leaves its indexes alone.
                 let sql = "UPDATE task SET status = ?1, updated = ?2, ended = ?2, expires = ?3,
                            end = ?4, desk = ?5, view = ifnull(?6, view) WHERE key = ?7";
-                let at = turn.at.0;
-                self.run(sql, params![*status as u8, at, expires, end, desk, view, key])?;
-                self.tell_parent(key, tell, by)?;
+                self.alter(key, sql, params![*status as u8, at, expires, end, desk, view, key])?;
+                if shelf(card.status, true) != *status as u8 {
+                    self.run("UPDATE task SET shelf = status WHERE key = ?", [key])?;
+                }
+                if card.child {
+                    self.tell_parent(key, tell, by)?;
+                }
             }
         }
         Ok(false)
