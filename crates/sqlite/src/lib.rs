@@ -21,6 +21,7 @@
 mod bell;
 mod desk;
 mod error;
+mod history;
 mod memory;
 mod options;
 mod place;

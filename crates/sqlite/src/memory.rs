@@ -7,7 +7,7 @@ use steadfast_core::Status;
 
 /// Numbers that never go back, and what is known of the tasks in this process's hands.
 ///
-/// All of it holds as long as nobody else writes and no batch is undone; then it is forgotten.
+/// It holds as long as nobody else writes and no batch is undone.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     loaded: bool,
@@ -15,12 +15,20 @@ pub(crate) struct Memory {
     task: i64,
     number: i64,
     event: i64,
+    filed: i64,
     /// No message is kept for a task that doesn't exist yet.
     none_kept: bool,
     /// A running task writes again soon, and looking it up is half the work of a small turn. Only
     /// tasks on this desk have a card, so that they are as many as the engine runs.
     cards: HashMap<i64, Card>,
+    /// The cards from before another process wrote. Their tails still hold for the same epoch: only
+    /// who holds a task adds to its history, and a cancel, which begins a new epoch.
+    old: HashMap<i64, Card>,
 }
+
+/// Old cards of tasks that were lost to others are never asked for again; so they are thrown away
+/// when there are this many.
+const MOST_OLD: usize = 65_536;
 
 /// What is known of a task on this desk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +49,28 @@ pub(crate) struct Card {
 pub(crate) struct Tail {
     /// The number of the next event.
     pub(crate) next: i64,
-    /// The segment of the last.
-    pub(crate) segment: Option<i64>,
+    /// Where in the log the last one is.
+    pub(crate) last: Option<i64>,
 }
 
 impl Memory {
-    /// Another process wrote, or a batch was undone.
+    /// A batch was undone: nothing is known.
     pub(crate) fn forget(&mut self) {
-        self.loaded = false;
-        self.none_kept = false;
-        self.cards.clear();
+        *self = Memory::default();
+    }
+
+    /// Another process wrote.
+    pub(crate) fn doubt(&mut self) {
+        if self.old.len() > MOST_OLD {
+            self.old.clear();
+        }
+        self.old.extend(self.cards.drain());
+        (self.loaded, self.none_kept) = (false, false);
+    }
+
+    /// Where the history of a task ends that is held here in this epoch, if that is known.
+    pub(crate) fn old_tail(&mut self, task: i64, epoch: i64) -> Option<Tail> {
+        self.old.remove(&task).filter(|card| card.epoch == epoch).map(|card| card.tail)
     }
 
     pub(crate) fn card(&self, task: i64) -> Option<Card> {
@@ -64,6 +84,7 @@ impl Memory {
     /// A task changes, and what was known of it may not be true any more.
     pub(crate) fn drop_card(&mut self, task: i64) {
         self.cards.remove(&task);
+        self.old.remove(&task);
     }
 
     /// A task gets a message.
@@ -87,11 +108,11 @@ impl Memory {
         if self.loaded {
             return Ok(());
         }
-        let mut counter = conn.prepare_cached("SELECT task, number FROM counter")?;
-        (self.task, self.number) = counter.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        // Not stored: as long as a task has events, theirs keep this one from going back.
-        let mut last = conn.prepare_cached("SELECT max(n) FROM event")?;
-        self.event = last.query_row([], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0);
+        let sql = "SELECT max(task, ifnull((SELECT max(key) FROM task), 0)), number,
+                          max(filed, ifnull((SELECT max(n) FROM event), 0)), filed FROM counter";
+        let mut counter = conn.prepare_cached(sql)?;
+        (self.task, self.number, self.event, self.filed) = counter
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
         (self.loaded, self.dirty) = (true, false);
         Ok(())
     }
@@ -100,17 +121,22 @@ impl Memory {
     /// every row.
     pub(crate) fn save(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         if std::mem::take(&mut self.dirty) {
-            let mut statement = conn.prepare_cached("UPDATE counter SET task = ?, number = ?")?;
-            statement.execute([self.task, self.number])?;
+            let sql = "UPDATE counter SET task = ?, number = ?, filed = ?";
+            conn.prepare_cached(sql)?.execute([self.task, self.number, self.filed])?;
         }
         Ok(())
     }
 
-    /// The key of a new task.
+    /// The key of a new task. Not written: its row says that it is taken.
     pub(crate) fn task(&mut self) -> i64 {
-        self.dirty = true;
         self.task += 1;
         self.task
+    }
+
+    /// The row of a task is removed. If it was the newest its key must not be given away again.
+    pub(crate) fn removed(&mut self, task: i64) {
+        self.dirty |= task == self.task;
+        self.drop_card(task);
     }
 
     /// A number above all others: of a message, an activity, a place in a pile.
@@ -120,9 +146,25 @@ impl Memory {
         self.number
     }
 
-    /// The place of a new event in the log.
+    /// The place of a new event in the log. Not written: the event says that it is taken, and if it
+    /// is removed nothing else has pointed at it.
     pub(crate) fn event(&mut self) -> i64 {
         self.event += 1;
         self.event
+    }
+
+    /// The place of the last event in the log.
+    pub(crate) fn last_event(&self) -> i64 {
+        self.event
+    }
+
+    /// All tails are up to date as far as this place.
+    pub(crate) fn filed(&self) -> i64 {
+        self.filed
+    }
+
+    pub(crate) fn set_filed(&mut self) {
+        self.dirty = true;
+        self.filed = self.event;
     }
 }

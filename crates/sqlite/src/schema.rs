@@ -12,14 +12,6 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// been released is never changed.
 const MIGRATIONS: [&str; 1] = [FIRST];
 
-/// How many events one segment of the log holds, as a power of two.
-///
-/// Events are appended to one log, and found by `(segment, task, seq)`. An index on `(task, seq)`
-/// alone would have every running task write to a page of its own: 256 tasks that append one event
-/// each would flush 256 index pages. Within a segment the entries of all tasks share a few pages.
-/// `span` says in which segments a task has events; it gets one row per task and segment.
-pub(crate) const SEGMENT_BITS: u32 = 12;
-
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
 /// nobody, which no principal can be.
@@ -28,15 +20,24 @@ pub(crate) const SEGMENT_BITS: u32 = 12;
 /// desk stands with the completed already. Most tasks begin on a desk and complete there, and so no
 /// index has to be changed when they do.
 ///
+/// `event` is one log for all tasks, and has no index: each event knows its task's event before it,
+/// and `task.tail` is the last. So a turn that only appends changes one page of the file, together
+/// with all others of its batch. The tail of a task on a desk may be behind; what is missing lies
+/// above `counter.filed`, which is never far back. See [`history`](crate::history).
+///
+/// `counter.task` is the highest key of a task if that one was removed, and `counter.number` the
+/// number used last.
+///
 /// `activity.desk` is 0 while nobody runs it (with a `rank` it is in the queue, with a `due` it waits
 /// for its next attempt), NULL if somebody outside does, or a desk; `due` is then the end of its
 /// heartbeat.
 const FIRST: &str = "
 CREATE TABLE counter (
     task INTEGER NOT NULL,
-    number INTEGER NOT NULL
+    number INTEGER NOT NULL,
+    filed INTEGER NOT NULL
 );
-INSERT INTO counter VALUES (0, 0);
+INSERT INTO counter VALUES (0, 0, 0);
 
 CREATE TABLE task (
     key INTEGER PRIMARY KEY,
@@ -59,6 +60,7 @@ CREATE TABLE task (
     rank INTEGER NOT NULL,
     epoch INTEGER NOT NULL,
     deaths INTEGER NOT NULL,
+    tail INTEGER,
     tags TEXT,
     view BLOB NOT NULL,
     about BLOB NOT NULL,
@@ -83,19 +85,11 @@ CREATE TABLE tag (
 
 CREATE TABLE event (
     n INTEGER PRIMARY KEY,
-    segment INTEGER NOT NULL,
     task INTEGER NOT NULL,
     seq INTEGER NOT NULL,
+    before INTEGER,
     body BLOB NOT NULL
 );
-CREATE UNIQUE INDEX event_at ON event (segment, task, seq);
-
-CREATE TABLE span (
-    task INTEGER NOT NULL,
-    first INTEGER NOT NULL,
-    segment INTEGER NOT NULL,
-    PRIMARY KEY (task, first)
-) WITHOUT ROWID;
 
 CREATE TABLE inbox (
     task INTEGER NOT NULL,

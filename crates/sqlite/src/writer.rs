@@ -175,7 +175,7 @@ impl Writer {
         let version = statement.query_row([], |row| row.get(0))?;
         if version != self.seen {
             self.seen = version;
-            self.memory.forget();
+            self.memory.doubt();
             self.changed.notify_one();
         }
         Ok(())
@@ -227,7 +227,8 @@ impl Writer {
             memory: &mut self.memory,
             served: &mut self.served,
         };
-        batch.iter_mut().try_for_each(|waiting| waiting.command.run(&mut tx))
+        batch.iter_mut().try_for_each(|waiting| waiting.command.run(&mut tx))?;
+        tx.file_if_due()
     }
 
     fn save(&mut self) -> rusqlite::Result<()> {

@@ -113,7 +113,7 @@ async fn a_full_disk_refuses_and_is_recovered_from() {
 }
 
 #[tokio::test]
-async fn a_history_is_whole_across_segments() {
+async fn long_histories_side_by_side_are_whole() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("tasks.db")).unwrap();
     let (a, b) = (held(&store, "a").await, held(&store, "b").await);
@@ -143,7 +143,7 @@ async fn a_history_is_whole_across_segments() {
         let right = |(n, body): &(u64, Vec<u8>)| *n == 0 || *body == n.to_string().into_bytes();
         assert!(seen.iter().zip(0..).all(|(event, n)| event.0 == n && right(event)));
     }
-    // Beginning anew removes it from every segment, and leaves the other alone.
+    // Beginning anew removes all of it, and leaves the other alone.
     let mut anew = turn(a, 0, b"anew");
     anew.restart = true;
     store.turn(anew).await.unwrap();

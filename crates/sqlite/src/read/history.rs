@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_store::{HistoryPage, Order, Result, TaskKey};
 
 use super::Readers;
-use crate::{row, tx::all};
+use crate::history::{Passed, Walk, body};
 
 impl Readers {
     pub(crate) async fn history(
@@ -15,25 +15,34 @@ impl Readers {
         after: Option<u64>,
         limit: usize,
     ) -> Result<HistoryPage> {
-        // Spans that lie wholly on the wrong side of where the page begins are not looked into.
-        let forward = "SELECT e.seq, e.body FROM span s JOIN event e
-             ON e.segment = s.segment AND e.task = s.task
-             WHERE s.task = ?1 AND e.seq > ?2 AND s.first >= ifnull(
-                 (SELECT max(first) FROM span WHERE task = ?1 AND first <= ?2 + 1), 0)
-             ORDER BY s.first, e.seq LIMIT ?3";
-        let back = "SELECT e.seq, e.body FROM span s JOIN event e
-             ON e.segment = s.segment AND e.task = s.task
-             WHERE s.task = ?1 AND e.seq < ?2 AND s.first < ?2
-             ORDER BY s.first DESC, e.seq DESC LIMIT ?3";
-        let number = |after: u64| i64::try_from(after).unwrap_or(i64::MAX - 1);
-        let (sql, from) = match order {
-            Order::OldestFirst => (forward, after.map_or(-1, number)),
-            Order::NewestFirst => (back, after.map_or(i64::MAX, number)),
-        };
-        let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let (from, most) = (after.map(|after| i64::try_from(after).unwrap_or(i64::MAX)), limit);
         let mut events = self
             .scan(move |conn| {
-                all(conn, sql, [key.0, from, most], |r| Ok((row::count(r, 0)?, r.get(1)?)))
+                let walk = Walk::new(conn, key.0)?;
+                let passed: Vec<Passed> = match order {
+                    Order::NewestFirst => walk
+                        .skip_while(|event| {
+                            let here = event.as_ref().map_or(i64::MIN, |event| event.seq);
+                            from.is_some_and(|from| here >= from)
+                        })
+                        .take(most.saturating_add(1))
+                        .collect::<rusqlite::Result<_>>()?,
+                    // There is only the way back from the newest: the events that are passed on it
+                    // are not read, and the page is what lies at its end.
+                    Order::OldestFirst => {
+                        let wanted = walk.take_while(|event| {
+                            let here = event.as_ref().map_or(i64::MAX, |event| event.seq);
+                            from.is_none_or(|from| here > from)
+                        });
+                        let wanted = wanted.collect::<rusqlite::Result<Vec<Passed>>>()?;
+                        wanted.into_iter().rev().take(most.saturating_add(1)).collect()
+                    }
+                };
+                let read = |event: Passed| {
+                    let seq = u64::try_from(event.seq).unwrap_or_default();
+                    Ok((seq, body(conn, event.n)?))
+                };
+                passed.into_iter().map(read).collect::<rusqlite::Result<Vec<_>>>()
             })
             .await?;
         let more = events.len() > limit;

@@ -9,6 +9,7 @@ use crate::{row, tx::Tx};
 
 impl Tx<'_> {
     pub(crate) fn close(&mut self) -> Done<()> {
+        self.file()?;
         for (key, status, _) in self.on_desk(self.desk)? {
             self.alter(key, "UPDATE task SET epoch = epoch + 1 WHERE key = ?", [key])?;
             self.give_back(key, status)?;
@@ -22,6 +23,7 @@ impl Tx<'_> {
         if self.desks.is_alive(dead.0) {
             return Ok(adopted);
         }
+        self.file()?;
         for (key, status, deaths) in self.on_desk(dead.0)? {
             let deaths = deaths.saturating_add(1);
             let sql = "UPDATE task SET epoch = epoch + 1, deaths = ? WHERE key = ?";

@@ -29,14 +29,14 @@ impl Tx<'_> {
     ) -> rusqlite::Result<()> {
         self.clear(key, by)?;
         let tail = self.tail(key)?;
-        self.append(key, tail, [cancel.event.as_slice()])?;
+        let tail = self.append(key, tail, [cancel.event.as_slice()])?;
         let desk = self.first("SELECT desk FROM task WHERE key = ?", [key], |r| r.get(0))?;
         by.touch(key, desk.flatten() == Some(self.desk));
         let rank = self.memory.number();
         let sql =
             "UPDATE task SET status = ?1, shelf = ?1, epoch = epoch + 1, deaths = 0, updated = ?2,
-                   ended = ?2, expires = ?3, view = ?4, end = ?5, desk = 0, wake = NULL, rank = ?6
-                   WHERE key = ?7";
+                   ended = ?2, expires = ?3, view = ?4, end = ?5, desk = 0, wake = NULL, rank = ?6,
+                   tail = ?7 WHERE key = ?8";
         self.alter(
             key,
             sql,
@@ -47,6 +47,7 @@ impl Tx<'_> {
                 cancel.view,
                 cancel.end,
                 rank,
+                tail.last,
                 key
             ],
         )?;

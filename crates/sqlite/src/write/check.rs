@@ -4,7 +4,14 @@ use rusqlite::params;
 use steadfast_store::{After, Effect, Error, Refusal, Turn};
 
 use super::Done;
-use crate::{error::Fault, memory::Card, row, tx::Tx};
+#[cfg(debug_assertions)]
+use crate::history;
+use crate::{
+    error::Fault,
+    memory::{Card, Tail},
+    row,
+    tx::Tx,
+};
 
 fn corrupt(text: String) -> Fault {
     Fault::Refused(Error::Corrupt(text))
@@ -12,7 +19,7 @@ fn corrupt(text: String) -> Fault {
 
 impl Tx<'_> {
     /// The card of the task as it is before the turn.
-    pub(crate) fn check(&self, turn: &Turn) -> Done<Card> {
+    pub(crate) fn check(&mut self, turn: &Turn) -> Done<Card> {
         let card = self.held(turn.lease.key.0)?;
         let card = card.filter(|card| card.epoch == turn.lease.epoch).ok_or(Refusal::Fenced)?;
         let next = if turn.restart { 0 } else { card.tail.next };
@@ -47,22 +54,35 @@ impl Tx<'_> {
     }
 
     /// What is known of a task, if it lies on this desk.
-    fn held(&self, key: i64) -> rusqlite::Result<Option<Card>> {
-        let Some(card) = self.memory.card(key) else { return self.look_up(key) };
+    fn held(&mut self, key: i64) -> rusqlite::Result<Option<Card>> {
+        let card = match self.memory.card(key) {
+            Some(card) => Some(card),
+            None => self.look_up(key)?,
+        };
         #[cfg(debug_assertions)]
-        {
+        if let Some(card) = card {
             // In every test each card is held against what the file says.
-            let found = self.look_up(key)?.map(|found| Card { bare: card.bare, ..found });
-            assert_eq!(found, Some(card), "what is remembered of task {key} is not true");
+            let tail = history::tail(self.statements.conn, key)?;
+            let found = self.read_card(key, tail)?.map(|found| Card { bare: card.bare, ..found });
+            assert_eq!(found, Some(card), "what is known of task {key} is not true");
             assert!(!card.bare || self.is_bare(key)?, "task {key} is not bare");
         }
-        Ok(Some(card))
+        Ok(card)
     }
 
-    fn look_up(&self, key: i64) -> rusqlite::Result<Option<Card>> {
+    fn look_up(&mut self, key: i64) -> rusqlite::Result<Option<Card>> {
+        let Some(card) = self.read_card(key, Tail::default())? else { return Ok(None) };
+        let tail = match self.memory.old_tail(key, card.epoch) {
+            Some(tail) => tail,
+            None => self.tail(key)?,
+        };
+        Ok(Some(Card { tail, ..card }))
+    }
+
+    /// A task on this desk as its row says it, with the tail that is given.
+    fn read_card(&self, key: i64, tail: Tail) -> rusqlite::Result<Option<Card>> {
         let sql = "SELECT epoch, status, deaths, parent IS NOT NULL FROM task
                    WHERE key = ? AND desk = ?";
-        let tail = self.tail(key)?;
         self.first(sql, [key, self.desk], |r| {
             let (epoch, status, deaths) = (r.get(0)?, row::status(r, 1)?, r.get(2)?);
             Ok(Card { epoch, status, deaths, tail, child: r.get(3)?, bare: false })

@@ -4,7 +4,7 @@ use rusqlite::params;
 use steadfast_store::{ClaimTasks, Claimed};
 
 use super::{DUE, Done};
-use crate::{row, tx::Tx};
+use crate::{history, row, tx::Tx};
 
 /// A tool and a version of it. There are few, however many tasks there are.
 type Class = (String, u32);
@@ -108,10 +108,7 @@ impl Tx<'_> {
 
     fn load(&self, key: i64) -> rusqlite::Result<Option<Claimed>> {
         let Some(row) = row::load(self.statements.conn, key)? else { return Ok(None) };
-        let sql = "SELECT e.body FROM span s JOIN event e
-                   ON e.segment = s.segment AND e.task = s.task
-                   WHERE s.task = ? ORDER BY s.first, e.seq";
-        let history = self.all(sql, [key], |r| r.get(0))?;
+        let history = history::whole(self.statements.conn, key)?;
         let inbox = row::inbox(self.statements.conn, key, i64::MIN)?;
         Ok(Some(Claimed { row, history, inbox }))
     }

@@ -3,55 +3,70 @@
 use rusqlite::params;
 
 use crate::{
+    history::{self, Walk},
     memory::Tail,
-    schema::SEGMENT_BITS,
     tx::{Reach, Tx},
 };
 
-impl Tx<'_> {
-    /// Where a task's history ends.
-    pub(crate) fn tail(&self, key: i64) -> rusqlite::Result<Tail> {
-        let sql = "SELECT segment, (SELECT max(e.seq) FROM event e
-                                    WHERE e.segment = s.segment AND e.task = s.task)
-                   FROM span s WHERE s.task = ? ORDER BY s.first DESC LIMIT 1";
-        let tail = self.first(sql, [key], |row| {
-            let last: Option<i64> = row.get(1)?;
-            Ok(Tail { segment: row.get(0)?, next: last.map_or(0, |last| last + 1) })
-        })?;
-        Ok(tail.unwrap_or_default())
-    }
+/// So many events may lie at the end of the log that no tail leads to yet. Filing them costs a
+/// little for each task that is then on a desk; looking for one that is not filed, a little for each
+/// of them.
+const LOOSE: i64 = 4096;
 
-    /// Appends events behind `tail`, and says where the history ends then.
+impl Tx<'_> {
+    /// Appends events behind `tail`, and says where the history ends then. The task's row is not
+    /// touched: whoever takes it off its desk writes its tail.
     pub(crate) fn append<'e>(
         &mut self,
         key: i64,
         tail: Tail,
         events: impl IntoIterator<Item = &'e [u8]>,
     ) -> rusqlite::Result<Tail> {
-        let Tail { mut next, segment: mut last } = tail;
+        let mut tail = tail;
         for body in events {
             let n = self.memory.event();
-            let segment = n >> SEGMENT_BITS;
-            if last != Some(segment) {
-                let sql = "INSERT INTO span (task, first, segment) VALUES (?, ?, ?)";
-                self.run(sql, [key, next, segment])?;
-                last = Some(segment);
-            }
-            let sql = "INSERT INTO event (n, segment, task, seq, body) VALUES (?, ?, ?, ?, ?)";
-            self.run(sql, params![n, segment, key, next, body])?;
-            next += 1;
+            let sql = "INSERT INTO event (n, task, seq, before, body) VALUES (?, ?, ?, ?, ?)";
+            self.run(sql, params![n, key, tail.next, tail.last, body])?;
+            tail = Tail { next: tail.next + 1, last: Some(n) };
         }
-        Ok(Tail { next, segment: last })
+        Ok(tail)
+    }
+
+    /// Where a task's history ends.
+    pub(crate) fn tail(&self, key: i64) -> rusqlite::Result<Tail> {
+        match self.memory.card(key) {
+            Some(card) => Ok(card.tail),
+            None => history::tail(self.statements.conn, key),
+        }
+    }
+
+    /// Brings all tails up to date, if it is time.
+    pub(crate) fn file_if_due(&mut self) -> rusqlite::Result<()> {
+        match self.memory.last_event() - self.memory.filed() >= LOOSE {
+            true => self.file(),
+            false => Ok(()),
+        }
+    }
+
+    /// Brings all tails up to date, also those of tasks on other desks.
+    pub(crate) fn file(&mut self) -> rusqlite::Result<()> {
+        let sql = "SELECT task, max(n) FROM event WHERE n > ? GROUP BY task";
+        let ends = self.all(sql, [self.memory.filed()], |r| Ok((r.get(0)?, r.get(1)?)))?;
+        for (task, last) in ends {
+            let ends: [i64; 2] = [task, last];
+            // What is known of the task does not change by it.
+            self.run("UPDATE task SET tail = ?2 WHERE key = ?1 AND ifnull(tail, 0) < ?2", ends)?;
+        }
+        self.memory.set_filed();
+        Ok(())
     }
 
     /// Removes a task's history.
     pub(crate) fn forget(&mut self, key: i64) -> rusqlite::Result<()> {
-        let sql = "SELECT segment FROM span WHERE task = ?";
-        for segment in self.all(sql, [key], |row| row.get::<_, i64>(0))? {
-            self.run("DELETE FROM event WHERE segment = ? AND task = ?", [segment, key])?;
+        for event in Walk::new(self.statements.conn, key)?.collect::<rusqlite::Result<Vec<_>>>()? {
+            self.run("DELETE FROM event WHERE n = ?", [event.n])?;
         }
-        self.run("DELETE FROM span WHERE task = ?", [key])?;
-        Ok(())
+        self.alter(key, "UPDATE task SET tail = NULL WHERE key = ?", [key])
     }
 
     /// Whether a task has neither messages nor anything that its operations left.

@@ -80,6 +80,9 @@ impl Tx<'_> {
         wake: Option<i64>,
     ) -> rusqlite::Result<Option<i64>> {
         let key = self.memory.task();
+        // Its events are appended next.
+        let count = i64::try_from(new.events.len()).unwrap_or(0);
+        let tail = (count > 0).then(|| self.memory.last_event() + count);
         let rank = if desk == Some(READY) { self.memory.number() } else { 0 };
         let tags = match new.tags.is_empty() {
             true => None,
@@ -88,9 +91,9 @@ impl Tx<'_> {
         };
         let sql = "INSERT INTO task (key, id, tool, version, owner, status, shelf, created, \
                    updated, expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, \
-                   deaths, tags, view, about) \
+                   deaths, tags, view, about, tail) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?19, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
-                   ?15, 1, 0, ?16, ?17, ?18) ON CONFLICT (id) DO NOTHING";
+                   ?15, 1, 0, ?16, ?17, ?18, ?20) ON CONFLICT (id) DO NOTHING";
         let inserted = self.run(
             sql,
             params![
@@ -112,7 +115,8 @@ impl Tx<'_> {
                 tags,
                 new.view,
                 new.about,
-                shelf(new.status, desk.is_some_and(|desk| desk > 0))
+                shelf(new.status, desk.is_some_and(|desk| desk > 0)),
+                tail
             ],
         )?;
         if inserted == 0 {

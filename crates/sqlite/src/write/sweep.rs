@@ -52,7 +52,7 @@ impl Tx<'_> {
         // Whoever runs an activity of it finds out by asking what it still holds.
         self.clear(key, &mut Reach::default())?;
         self.forget(key)?;
-        self.memory.drop_card(key);
+        self.memory.removed(key);
         let sql = "DELETE FROM task WHERE key = ? RETURNING tags, id";
         let gone = self.first(sql, [key], |r| Ok((r.get(0)?, row::id(r, 1)?)))?;
         let Some((tags, id)): Option<(Option<String>, TaskId)> = gone else { return Ok(()) };

@@ -82,9 +82,16 @@ impl Tx<'_> {
         let (key, status) = (turn.lease.key.0, card.status);
         match &turn.after {
             After::Keep => {}
-            After::Yield => self.give_back(key, status)?,
-            After::Park { .. } if status.is_halted() => self.give_back(key, status)?,
+            After::Yield => {
+                self.set_tail(key, card)?;
+                self.give_back(key, status)?;
+            }
             After::Park { wake } => {
+                self.set_tail(key, card)?;
+                if status.is_halted() {
+                    self.give_back(key, status)?;
+                    return Ok(false);
+                }
                 let sql = "SELECT 1 FROM inbox WHERE task = ? LIMIT 1";
                 if self.first(sql, [key], |_| Ok(()))?.is_some() {
                     self.put_ready(key)?;
@@ -103,9 +110,10 @@ impl Tx<'_> {
                 let at = turn.at.0;
                 // A column that is not named leaves its indexes alone.
                 let sql = "UPDATE task SET status = ?1, updated = ?2, ended = ?2, expires = ?3,
-                           end = ?4, desk = ?5, view = ifnull(?6, view) WHERE key = ?7";
-                self.alter(key, sql, params![*status as u8, at, expires, end, desk, view, key])?;
-                if shelf(card.status, true) != *status as u8 {
+                           end = ?4, desk = ?5, view = ifnull(?6, view), tail = ?7 WHERE key = ?8";
+                let (status, tail) = (*status as u8, card.tail.last);
+                self.alter(key, sql, params![status, at, expires, end, desk, view, tail, key])?;
+                if shelf(card.status, true) != status {
                     self.run("UPDATE task SET shelf = status WHERE key = ?", [key])?;
                 }
                 if card.child {
@@ -114,5 +122,10 @@ impl Tx<'_> {
             }
         }
         Ok(false)
+    }
+
+    fn set_tail(&mut self, key: i64, card: &Card) -> rusqlite::Result<()> {
+        let sql = "UPDATE task SET tail = ? WHERE key = ?";
+        self.alter(key, sql, params![card.tail.last, key])
     }
 }
