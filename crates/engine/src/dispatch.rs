@@ -53,10 +53,12 @@ async fn take_up(core: Arc<Core>) {
 
 async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_store::Result<()> {
     loop {
-        // From here on new tasks queue up, until a claim has found less than there was room for. Said
-        // before the places are counted, so that one given back from now on wakes us.
-        core.backlog.store(true, Ordering::Release);
-        let places = core.take_places(CLAIM);
+        let mut places = core.take_places(CLAIM);
+        if places == 0 {
+            // Said before they are counted again, so that one given back from now on wakes us.
+            core.backlog.store(true, Ordering::Release);
+            places = core.take_places(CLAIM);
+        }
         if places == 0 || core.draining.is_cancelled() {
             core.give_places(places);
             return Ok(());
@@ -66,15 +68,17 @@ async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_
         let missed = core.missed();
         let claimed = core.store.claim(claim).await;
         let count = claimed.as_ref().map_or(0, Vec::len);
-        if count < places {
-            core.backlog.store(false, Ordering::Release);
-        }
+        // New tasks queue up behind the others, until a claim has found less than there was room for.
+        // Not while a claim is under way: what queued up then would call for the next one, and so on
+        // for ever.
+        let more = count == places;
+        core.backlog.store(more, Ordering::Release);
         core.give_places(places - count);
         for task in claimed? {
             runner::spawn_claimed(core, task, missed);
         }
         drop(hand);
-        if count < places {
+        if !more {
             return Ok(());
         }
     }
