@@ -208,6 +208,7 @@ macro_rules! store_suite {
                 the_last_page_says_so,
                 a_history_is_read_in_pages,
                 tasks_are_counted_by_status,
+                a_status_is_listed_wherever_the_task_lies,
             }
             sweep {
                 a_purged_task_is_gone,

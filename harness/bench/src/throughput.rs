@@ -65,17 +65,21 @@ pub(crate) async fn measure(
         if args.quick { (2, Duration::from_secs(1)) } else { (5, Duration::from_secs(4)) };
     let (mut raw, mut full, mut ratio, mut alone) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut raw_async, mut ratio_async) = (Vec::new(), Vec::new());
     let mut thirty_two = Vec::new();
     let mut single = Vec::new();
     for _ in 0..repeats {
         // In turn, so that a slow minute of the machine hits both.
         let dir = args.scratch()?;
-        let rows = floor::rows_per_s(&dir.path().join("raw"), 256, time, delay).await?;
+        let rows = floor::rows_per_s(&dir.path().join("raw"), 256, time, delay)?;
+        let fast = floor::rows_per_s_async(&dir.path().join("raw_async"), 256, time, delay).await?;
         let rate = tasks_per_s(&dir.path().join("engine"), 256, time, delay).await?;
         thirty_two.push(tasks_per_s(&dir.path().join("engine32"), 32, time / 2, delay).await?);
         raw.push(rows);
         full.push(rate);
         ratio.push(4.0 * rate / rows);
+        raw_async.push(fast);
+        ratio_async.push(4.0 * rate / fast);
         let rounds = if args.quick { 200 } else { 1_000 };
         let floor = floor::four_commits(&dir.path().join("raw1"), rounds, delay)?;
         let task = one_task(&dir.path().join("engine1"), rounds, delay).await?;
@@ -86,10 +90,12 @@ pub(crate) async fn measure(
     let at_least = |bound| if bounds { Bound::AtLeast(bound) } else { Bound::None };
     let at_most = |bound| if bounds { Bound::AtMost(bound) } else { Bound::None };
     report.add(format!("raw_rows_per_s_256{suffix}"), raw, Bound::None);
+    report.add(format!("raw_async_rows_per_s_256{suffix}"), raw_async, Bound::None);
     report.add(format!("tasks_per_s_256{suffix}"), full, Bound::None);
     report.add(format!("tasks_per_s_32{suffix}"), thirty_two, Bound::None);
     report.add(format!("tasks_per_s_1{suffix}"), alone, Bound::None);
     report.add(format!("commit_ratio_256{suffix}"), ratio, at_least(0.5));
+    report.add(format!("commit_ratio_async_256{suffix}"), ratio_async, Bound::None);
     report.add(format!("single_task_ratio{suffix}"), single, at_most(1.5));
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steadfast_core::{Status, Timestamp};
 
 use super::{Fixture, make::*};
-use crate::{Caller, Counts, Filter, NewTask, Order, Refusal, Store, TaskKey, Turn};
+use crate::{After, Caller, Counts, Filter, NewTask, Order, Refusal, Store, TaskKey, Turn};
 
 fn of(name: &str, owner: &str) -> NewTask {
     NewTask { owner: Some(who(owner)), ..ready(name) }
@@ -107,6 +107,76 @@ pub async fn a_list_meets_its_filter<F: Fixture>(fixture: &F) {
     assert_eq!(list(window(Some(at(1)), Some(at(3)))).await, "a b");
     assert_eq!(list(window(Some(at(3)), None)).await, "c");
     assert_eq!(list(window(None, Some(at(1)))).await, "root");
+}
+
+/// A task is listed and counted by its status alone, wherever it lies and wherever it goes: on a
+/// desk, on the pile, parked, over.
+pub async fn a_status_is_listed_wherever_the_task_lies<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let mine = |name: &str| NewTask { hold: true, ..of(name, "ann") };
+    let desk = hold(&store, mine("desk")).await;
+    start(&store, of("pile", "ann")).await;
+    let parked = hold(&store, mine("parked")).await;
+    take(&store, park(parked, None)).await;
+    let waits = hold(&store, mine("waits")).await;
+    take(&store, Turn { view: Some((Status::Waiting, bytes("view"))), ..turn(waits) }).await;
+    let over = hold(&store, mine("over")).await;
+    take(&store, end(over)).await;
+    let check = async |expected: &[(&str, &[Status])]| {
+        let mut counts = Counts::new();
+        for (names, statuses) in expected {
+            let statuses = statuses.to_vec();
+            for (owner, tool) in [(None, None), (Some("ann"), None), (None, Some("tool".into()))] {
+                let statuses = statuses.clone();
+                let filter = Filter { statuses, owner: owner.map(who), tool, ..all() };
+                assert_eq!(listed(&store, filter).await.join(" "), *names, "{owner:?}");
+            }
+            if let ([status], false) = (&statuses[..], names.is_empty()) {
+                counts.insert(*status, names.split(' ').count() as u64);
+            }
+        }
+        assert_eq!(store.counts(operator(0)).await.unwrap(), counts);
+        assert_eq!(store.counts(caller("ann")).await.unwrap(), counts);
+    };
+    let (running, completed, waiting) = (Status::Running, Status::Completed, Status::Waiting);
+    check(&[
+        ("desk pile parked", &[running]),
+        ("waits", &[waiting]),
+        ("over", &[completed]),
+        ("desk pile parked over", &[running, completed]),
+        ("desk pile parked waits", &[waiting, running]),
+    ])
+    .await;
+    // Each goes somewhere else.
+    assert_eq!(names(&claim(&store, 1).await), ["pile"]);
+    take(&store, Turn { after: After::Yield, ..turn(desk) }).await;
+    let view = Some((Status::Running, bytes("view")));
+    take(&store, Turn { view, ..turn(waits) }).await;
+    store.cancel(operator(0), id("parked"), cancel(2)).await.unwrap();
+    check(&[
+        ("desk pile waits", &[running]),
+        ("parked", &[Status::Cancelled]),
+        ("over", &[completed]),
+        ("", &[waiting]),
+    ])
+    .await;
+    let failed = After::End {
+        status: Status::Failed,
+        expires: None,
+        end: bytes("end"),
+        tell: bytes("told"),
+        keep: false,
+    };
+    take(&store, Turn { after: failed, ..turn(waits) }).await;
+    store.suspend(operator(0), id("pile"), suspend(3)).await.unwrap();
+    check(&[
+        ("desk", &[running]),
+        ("pile", &[Status::Suspended]),
+        ("waits", &[Status::Failed]),
+        ("parked", &[Status::Cancelled]),
+        ("over", &[completed]),
+    ])
+    .await;
 }
 
 /// Everything but the end, which may be large.
