@@ -8,8 +8,13 @@ use std::path::Path;
 /// and some file systems pretend that it does.
 #[cfg(target_os = "linux")]
 pub(crate) fn network(directory: &Path) -> Option<&'static str> {
-    // The numbers that statfs(2) gives; the type of the field differs between platforms.
-    let kind = rustix::fs::statfs(directory).ok()?.f_type as u64 & 0xffff_ffff;
+    // The type of the field differs between platforms.
+    network_kind(rustix::fs::statfs(directory).ok()?.f_type as u64 & 0xffff_ffff)
+}
+
+/// The name of a network file system by the number that statfs(2) has for it.
+#[cfg(target_os = "linux")]
+fn network_kind(kind: u64) -> Option<&'static str> {
     Some(match kind {
         0x6969 => "NFS",
         0x517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
@@ -29,4 +34,22 @@ pub(crate) fn network(directory: &Path) -> Option<&'static str> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn network(_: &Path) -> Option<&'static str> {
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::path::Path;
+
+    use super::{network, network_kind};
+
+    #[test]
+    fn file_systems_of_this_machine_are_told_from_those_of_others() {
+        assert_eq!(network_kind(0x6969), Some("NFS"));
+        assert_eq!(network_kind(0xff53_4d42), Some("SMB"));
+        for (local, kind) in [("ext4", 0xef53), ("xfs", 0x5846_5342), ("btrfs", 0x9123_683e)] {
+            assert_eq!(network_kind(kind), None, "{local}");
+        }
+        assert_eq!(network(Path::new("/proc")), None);
+        assert_eq!(network(Path::new("/no/such/directory")), None);
+    }
 }

@@ -152,6 +152,9 @@ unsafe extern "C" fn sync(f: *mut sqlite3_file, flags: c_int) -> c_int {
     let Some(node) = file.node else {
         return forward!(f.xSync(flags));
     };
+    if file.tape.fails_sync() {
+        return ffi::SQLITE_IOERR_FSYNC;
+    }
     if file.tape.drops_syncs() {
         file.tape.push(Entry::DroppedSync(node));
         return ffi::SQLITE_OK;

@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -54,6 +54,7 @@ pub(crate) fn parent(path: &Path) -> PathBuf {
 pub(crate) struct Tape {
     inner: Mutex<Inner>,
     drop_syncs: AtomicBool,
+    fail_syncs: AtomicU32,
 }
 
 #[derive(Default)]
@@ -127,6 +128,16 @@ impl Tape {
 
     pub(crate) fn drops_syncs(&self) -> bool {
         self.drop_syncs.load(Ordering::SeqCst)
+    }
+
+    /// Whether the flush that is asked for now is to fail.
+    pub(crate) fn fails_sync(&self) -> bool {
+        let next = |left: u32| left.checked_sub(1);
+        self.fail_syncs.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).is_ok()
+    }
+
+    pub(crate) fn set_fail_syncs(&self, count: u32) {
+        self.fail_syncs.store(count, Ordering::SeqCst);
     }
 
     pub(crate) fn set_drop_syncs(&self, on: bool) {

@@ -38,6 +38,12 @@ impl Recorder {
         self.tape.set_drop_syncs(on);
     }
 
+    /// The next flushes, this many of them, fail: what was written before them may or may not be on
+    /// the disk.
+    pub fn fail_syncs(&self, count: u32) {
+        self.tape.set_fail_syncs(count);
+    }
+
     /// The log so far.
     #[must_use]
     pub fn log(&self) -> Log {

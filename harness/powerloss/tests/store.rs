@@ -11,7 +11,7 @@ use steadfast_core::{Status, TaskId, Timestamp};
 use steadfast_powerloss::{Image, Log, Loss, Recorder, Rng, runs, scratch};
 use steadfast_sqlite::{Durability, Options};
 use steadfast_store::{
-    After, Caller, Effect, Lease, NewTask, Order, Started, Store, TaskKey, Turn,
+    After, Caller, Effect, Error, Lease, NewTask, Order, Started, Store, TaskKey, Turn,
 };
 
 const TASKS: u32 = 8;
@@ -249,4 +249,43 @@ fn with_the_weaker_durability_turns_are_lost_but_none_in_part() {
         }
     }
     assert!(lost > 0, "the weaker setting flushes as often as the stronger one");
+}
+
+/// A flush that fails leaves open whether the commit counts: the caller is told so, this process
+/// goes on as if it didn't, and after a power cut it may.
+#[test]
+fn a_turn_whose_flush_failed_may_or_may_not_have_happened() {
+    let dir = scratch().unwrap();
+    let recorder = Recorder::register("store-failing").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let logs = runtime.block_on(async {
+        let store = Options::new(dir.path().join("db")).vfs("store-failing").open().unwrap();
+        let mut leases = Vec::new();
+        for task in 0..TASKS {
+            let started = store.start(new_task(task)).await.unwrap();
+            let Started::New { lease: Some(lease), .. } = started else { panic!("{started:?}") };
+            recorder.mark(format!("{task} 0"));
+            leases.push(lease);
+        }
+        let first = events(0, 0).len() as u64;
+        recorder.fail_syncs(1);
+        let failed = store.turn(new_turn(0, 1, leases[0], first)).await.unwrap_err();
+        assert!(matches!(failed, Error::Unknown(_)), "{failed:?}");
+        assert_eq!(whole(&store, 0).await.unwrap(), Some(0));
+        let cut = recorder.log();
+        // The handle is as good as before: the same turn, and one of another task.
+        store.turn(new_turn(0, 1, leases[0], first)).await.unwrap();
+        recorder.mark("0 1");
+        let other = events(1, 0).len() as u64;
+        store.turn(new_turn(1, 1, leases[1], other)).await.unwrap();
+        recorder.mark("1 1");
+        assert_eq!(whole(&store, 0).await.unwrap(), Some(1));
+        assert_eq!(whole(&store, 1).await.unwrap(), Some(1));
+        [cut, recorder.log()]
+    });
+    for image in logs.iter().flat_map(|log| log.images(1, 100)) {
+        if let Err(verdict) = examine(&image) {
+            panic!("{}", report(&image, &verdict));
+        }
+    }
 }
