@@ -115,7 +115,7 @@ impl Machine {
 
     /// The code no longer waits for something that was scheduled.
     pub(super) fn withdraw(&mut self, id: OpId, op: &Op) {
-        if op.recorded.as_ref().is_some_and(super::Recorded::is_dropped) {
+        if op.recorded.as_ref().is_some_and(|recorded| recorded.is_dropped()) {
             return;
         }
         let effect = match &op.call {
@@ -294,7 +294,7 @@ impl Machine {
             Some(delay) => {
                 let retry_at = self.wall.plus(delay);
                 if let Some(held) = self.ops.get_mut(&op) {
-                    held.trouble = Some((failure.clone(), retry_at));
+                    held.trouble = Some(Box::new((failure.clone(), retry_at)));
                 }
                 self.set(op, Phase::Backoff { until: retry_at, attempt: attempt + 1 });
                 self.append(Event::StepRetrying { op, name, attempt, failure, retry_at });
@@ -371,7 +371,7 @@ impl Machine {
                 self.append(Event::QuestionAnswered { op, answer });
             }
             Message::ActivityEnded { op, outcome } => {
-                if waits(self.ops.get(&op), Kind::Activity) {
+                if waits(self.ops.get(&op).map(Box::as_ref), Kind::Activity) {
                     self.set(op, Phase::Replayed);
                     self.clear_trouble(op);
                     self.append(match outcome {
@@ -383,11 +383,11 @@ impl Machine {
             Message::ActivityRetrying { op, failure, retry_at } => {
                 let held = self.ops.get_mut(&op);
                 if let Some(held) = held.filter(|op| waits(Some(op), Kind::Activity)) {
-                    held.trouble = Some((failure, retry_at));
+                    held.trouble = Some(Box::new((failure, retry_at)));
                 }
             }
             Message::ChildEnded { op, outcome } => {
-                if waits(self.ops.get(&op), Kind::Child) {
+                if waits(self.ops.get(&op).map(Box::as_ref), Kind::Child) {
                     self.set(op, Phase::Replayed);
                     self.append(match outcome {
                         Ok(result) => Event::ChildCompleted { op, result },

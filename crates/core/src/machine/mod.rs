@@ -77,7 +77,8 @@ pub struct Machine {
     wall: Timestamp,
     /// The number of the next operation.
     next: u32,
-    ops: BTreeMap<OpId, Op>,
+    /// Boxed: a map makes room for a dozen at once, and most tasks have one or two at a time.
+    ops: BTreeMap<OpId, Box<Op>>,
     /// When something of an open operation is due. May hold some that no longer are.
     deadlines: BTreeSet<(Timestamp, OpId)>,
     /// Operations in place that wait for leave to run.
@@ -247,7 +248,7 @@ impl Machine {
             Call::Ask(ask) => self.unique_key(&ask.key),
             _ => String::new(),
         };
-        self.ops.insert(id, Op::new(call, key, recorded));
+        self.ops.insert(id, Op::new(call, key, recorded.map(Box::new)));
         id
     }
 
@@ -357,7 +358,7 @@ impl Machine {
         let Some(op) = self.ops.get_mut(&id) else { return };
         if let Some(rec) = &op.recorded {
             let phase = rec.phase(&op.call);
-            op.trouble = rec.trouble.clone();
+            op.trouble = rec.trouble.clone().map(Box::new);
             return self.set(id, phase);
         }
         op.phase = Phase::Begun;
@@ -402,7 +403,7 @@ impl Machine {
             }
             Phase::New | Phase::Begun | Phase::Replayed | Phase::Done(_) => {}
             _ if self.live => self.withdraw(id, &op),
-            _ => self.late.push(Late::Withdraw(id, Box::new(op))),
+            _ => self.late.push(Late::Withdraw(id, op)),
         }
     }
 }

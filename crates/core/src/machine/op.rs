@@ -64,15 +64,15 @@ pub(super) struct Op {
     /// The key of a question.
     pub(super) key: String,
     /// Why it will be tried again, and when.
-    pub(super) trouble: Option<(Failure, Timestamp)>,
+    pub(super) trouble: Option<Box<(Failure, Timestamp)>>,
     /// What it watches changed while it was looked at.
     pub(super) look_again: bool,
-    pub(super) recorded: Option<Recorded>,
+    pub(super) recorded: Option<Box<Recorded>>,
 }
 
 impl Op {
-    pub(super) fn new(call: Call, key: String, recorded: Option<Recorded>) -> Op {
-        Op { call, phase: Phase::New, key, trouble: None, look_again: false, recorded }
+    pub(super) fn new(call: Call, key: String, recorded: Option<Box<Recorded>>) -> Box<Op> {
+        Box::new(Op { call, phase: Phase::New, key, trouble: None, look_again: false, recorded })
     }
 
     pub(super) fn is_begun(&self) -> bool {

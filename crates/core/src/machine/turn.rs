@@ -213,7 +213,7 @@ impl Machine {
                 Phase::Gated { .. } if matches!(op.call, Call::StateWait { .. }) => {}
                 _ => active = true,
             }
-            if let Some((failure, retry_at)) = &op.trouble
+            if let Some((failure, retry_at)) = op.trouble.as_deref()
                 && view.retry_at.is_none_or(|at| *retry_at < at)
             {
                 view.failure = Some(failure.clone());

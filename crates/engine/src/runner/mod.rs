@@ -119,10 +119,12 @@ pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
             _ if ended => {
                 // It has ended long ago: nobody need wait for what is left to do.
                 nudge.leave(None);
-                cleanup::clean_up(&core, lease).await;
+                Box::pin(cleanup::clean_up(&core, lease)).await;
             }
             Ok(records) => live(&core, row, lease, records, inbox, &nudge).await,
-            Err(error) => park::set_aside(&core, &row, lease, error.to_string()).await,
+            Err(error) => {
+                Box::pin(park::set_aside(&core, &row, lease, error.to_string())).await;
+            }
         }
     });
 }
@@ -154,6 +156,9 @@ where
 }
 
 /// All the runs of a task until it leaves memory.
+///
+/// What seldom happens is boxed, here and below: a future is as large as the largest that it may
+/// await, and each task has one.
 async fn live(
     core: &Arc<Core>,
     row: TaskRow,
@@ -165,18 +170,18 @@ async fn live(
     let (mut row, mut history, mut mail) = (row, history, mail);
     loop {
         let Some(mut runner) = Runner::new(core, &row, lease, history, mail, nudge.clone()) else {
-            return park::unserved(core, lease).await;
+            return Box::pin(park::unserved(core, lease)).await;
         };
         let then = runner.drive().await;
         runner.leave();
         match then {
             Then::Nothing => return,
-            Then::CleanUp => return cleanup::clean_up(core, lease).await,
+            Then::CleanUp => return Box::pin(cleanup::clean_up(core, lease)).await,
             Then::Again(anew) => {
                 (row.status, row.view) = (runner.shown.0, blob::write(&runner.shown.1));
                 (history, mail) = (anew, Vec::new());
             }
-            Then::Reload => match park::reload(core, lease).await {
+            Then::Reload => match Box::pin(park::reload(core, lease)).await {
                 Some(loaded) => (row, history, mail) = loaded,
                 // Ended, perhaps with something left to do, or no longer ours.
                 None => return nudge.set_doubt(),
@@ -254,7 +259,7 @@ impl Runner {
                 self.advance();
             }
             if self.shared.machine().halted().is_some()
-                && let Some(then) = self.stop().await
+                && let Some(then) = Box::pin(self.stop()).await
             {
                 return then;
             }
@@ -364,14 +369,14 @@ impl Runner {
                 self.commit = None;
                 self.landed(flight).await
             }
-            why = nudge.wait() => self.nudged(why).await,
+            why = nudge.wait() => Box::pin(self.nudged(why)).await,
             () = root.woken(), if !self.returned && !self.hold => {
                 self.poll(PollKind::Wake);
                 None
             }
             () = sleep_until(&core, due), if due.is_some() => {
                 if parking {
-                    return self.park().await;
+                    return Box::pin(self.park()).await;
                 }
                 let now = core.world.now();
                 if !self.hold && !self.returned {

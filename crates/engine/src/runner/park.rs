@@ -161,18 +161,8 @@ pub(super) async fn history(
     core: &Arc<Core>,
     lease: Lease,
 ) -> steadfast_store::Result<Vec<Record>> {
-    let mut records = Vec::new();
-    let mut after = None;
-    loop {
-        let page = core.store.history(lease.key, Order::OldestFirst, after, 1_000).await?;
-        for (seq, line) in &page.events {
-            let record = decode(*seq, line)
-                .map_err(|error| steadfast_store::Error::Corrupt(error.to_string()))?;
-            records.push(record);
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(records);
-        }
-    }
+    let whole = core.store.history(lease.key, Order::OldestFirst, None, usize::MAX).await?;
+    let corrupt =
+        |error: steadfast_core::DecodeError| steadfast_store::Error::Corrupt(error.to_string());
+    whole.events.iter().map(|(seq, line)| decode(*seq, line).map_err(corrupt)).collect()
 }

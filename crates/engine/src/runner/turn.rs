@@ -183,7 +183,7 @@ impl Runner {
             }
             Err(Error::Corrupt(reason)) => {
                 let failure = Failure::new(FailureKind::Payload, reason);
-                Some(self.stick(failure).await)
+                Some(Box::pin(self.stick(failure)).await)
             }
             Err(error) => {
                 tracing::error!(task = %self.shared.id, %error, "a commit's outcome is not known");
