@@ -28,17 +28,18 @@ impl Error {
     }
 
     pub(crate) fn of(kind: FailureKind, message: impl fmt::Display) -> Error {
-        Error(Box::new(Failure::new(kind, crate::registry::clip(message.to_string()))))
+        Error(Box::new(Failure::new(kind, crate::limits::clip(message.to_string()))))
     }
 
     /// Names it, for [`Retry::only`](crate::Retry::only) and its like.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Error {
-        self.0.code = Some(code.into());
+        self.0.code = Some(crate::limits::clip(code.into()));
         self
     }
 
-    /// Adds structured detail for the caller.
+    /// Adds structured detail for the caller. What is larger than a payload may be is left out when the
+    /// error is recorded, and the message says so.
     #[must_use]
     pub fn data(mut self, data: &impl Serialize) -> Error {
         self.0.data = Json::of(data).ok();
@@ -95,6 +96,19 @@ impl Error {
 
     pub(crate) fn into_failure(self) -> Failure {
         *self.0
+    }
+
+    /// What is recorded of an error of the author's, with data of at most this many bytes. The rest of
+    /// it stays, whatever its data: retry rules, and those who look for the cause, go by it.
+    pub(crate) fn recorded_within(self, most: usize) -> Failure {
+        let mut failure = self.into_failure();
+        if let Some(data) = failure.data.take_if(|data| data.text().len() > most) {
+            let size = data.text().len();
+            failure.message += &format!(
+                " (its data has {size} bytes of JSON, over the limit of {most}: left out)"
+            );
+        }
+        failure
     }
 }
 

@@ -33,6 +33,7 @@ mod dispatch;
 mod engine;
 mod error;
 mod finish;
+pub mod limits;
 mod panic;
 mod registry;
 mod runner;

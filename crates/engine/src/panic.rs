@@ -9,6 +9,8 @@ use std::{
 
 use steadfast_core::{Failure, FailureKind};
 
+use crate::limits::clip;
+
 thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -41,7 +43,7 @@ pub(crate) fn guard<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, Failure
     WATCHING.set(outer);
     result.map_err(|payload| {
         let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
-        let detail = format!("panicked at {place}: {}", text(payload.as_ref()));
+        let detail = clip(format!("panicked at {place}: {}", text(payload.as_ref())));
         Failure {
             detail: Some(detail),
             ..Failure::new(FailureKind::Panicked, format!("{what} panicked")).permanently()

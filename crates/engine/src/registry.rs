@@ -37,7 +37,8 @@ impl Tool {
             Box::pin(async move {
                 let input = read(&input).map_err(Error::into_failure)?;
                 let most = ctx.max_payload();
-                let output = function(ctx, input).await.map_err(Error::into_failure)?;
+                let output =
+                    function(ctx, input).await.map_err(|error| error.recorded_within(most))?;
                 payload("the result of the task", &output, most).map_err(Error::into_failure)
             })
         };
@@ -57,6 +58,11 @@ impl Tool {
         self.version = newest;
         self.oldest = oldest.min(newest);
         self
+    }
+
+    /// Whether this code can run a task of this version, or of none yet.
+    pub(crate) fn serves(&self, version: Option<u32>) -> bool {
+        version.is_none_or(|version| (self.oldest..=self.version).contains(&version))
     }
 
     /// How long its tasks are kept after they end.
@@ -93,7 +99,8 @@ impl Function {
             Box::pin(async move {
                 let input = read(&input).map_err(Error::into_failure)?;
                 let most = ctx.max_payload();
-                let output = function(ctx, input).await.map_err(Error::into_failure)?;
+                let output =
+                    function(ctx, input).await.map_err(|error| error.recorded_within(most))?;
                 payload("the result of the activity", &output, most).map_err(Error::into_failure)
             })
         };
@@ -114,19 +121,6 @@ pub(crate) fn read<T: DeserializeOwned>(json: &Json) -> Result<T> {
         Error::of(FailureKind::Payload, format!("the value does not read as {expected}: {error}"))
             .permanent()
     })
-}
-
-/// The longest text that a task says or fails with, in bytes: it is for people.
-const TEXT: usize = 64 << 10;
-
-/// A text that is kept: a longer one is cut, and says so.
-pub(crate) fn clip(mut text: String) -> String {
-    if text.len() > TEXT {
-        let end = (0..=TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-        text.push_str(" … (cut)");
-    }
-    text
 }
 
 /// Writes a payload within the size limit.

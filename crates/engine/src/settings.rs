@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use steadfast_core::{Limits, Ttl};
 
-/// Settings of an engine. Every limit is enforced with an error that names it.
+/// Settings of an engine. Every limit is enforced with an error that names it. Those on names and
+/// texts can't be set; they are in [`limits`](crate::limits).
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Bounds on one task: events in its history (50,000), open questions (64), steps in flight
     /// (64).
     pub task: Limits,
-    /// The largest input, result, event, answer or value, in bytes of JSON (1 MiB).
+    /// The largest input, result, event, question, answer, value or data of an error, in bytes of JSON
+    /// (1 MiB).
     pub max_payload: usize,
     /// Tasks in memory at once (1,000); others queue, and owners take turns.
     pub max_running: usize,

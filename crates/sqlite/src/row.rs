@@ -33,7 +33,10 @@ pub(crate) fn task(row: &Row<'_>, with_end: bool) -> rusqlite::Result<TaskRow> {
         key: TaskKey(row.get(0)?),
         id: id(row, 1)?,
         tool: text(2)?.to_owned(),
-        version: row.get(3)?,
+        version: match row.get(3)? {
+            NO_VERSION => None,
+            _ => Some(row.get(3)?),
+        },
         owner: match text(4)? {
             "" => None,
             owner => Some(Principal::new(owner).map_err(|e| wrong(4, e))?),
@@ -116,6 +119,9 @@ fn desk(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Desk>> {
 fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
 }
+
+/// How it is written that a task has no version yet.
+pub(crate) const NO_VERSION: i64 = -1;
 
 /// How the owner of a task is written: empty for nobody.
 pub(crate) fn owner(principal: &Option<Principal>) -> &str {

@@ -14,7 +14,7 @@ const MIGRATIONS: [&str; 1] = [FIRST];
 
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
-/// nobody, which no principal can be.
+/// nobody, which no principal can be. `version` is -1 as long as it has none.
 ///
 /// `task.shelf` is the status that a task is listed under: its own, except that one that runs on a
 /// desk stands with the completed already. Most tasks begin on a desk and complete there, and so no

@@ -40,8 +40,9 @@ pub struct TaskRow {
     pub id: TaskId,
     /// The tool it runs.
     pub tool: String,
-    /// The version of the tool it was started with.
-    pub version: u32,
+    /// The version of the tool it was started with, or got when it was first claimed; `None` before
+    /// that.
+    pub version: Option<u32>,
     /// Whose it is.
     pub owner: Option<Principal>,
     /// Where it stands.

@@ -61,7 +61,8 @@ pub trait Store: Send + Sync + 'static {
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>>;
 
     /// Takes tasks from the ready pile onto this desk, raising their epoch. If the process dies
-    /// before it knows, they are on a dead desk and will be adopted.
+    /// before it knows, they are on a dead desk and will be adopted. One that has no version yet gets
+    /// the highest that the caller can run, for good.
     ///
     /// Owners take turns, within a claim and from one claim to the next; of an owner's tasks the
     /// one that became ready first comes first. Parked tasks that are due go to the ready pile

@@ -85,6 +85,7 @@ macro_rules! store_suite {
                 a_task_is_claimed_once,
                 a_claim_takes_no_more_than_its_limit,
                 a_claim_takes_only_its_tools_and_versions,
+                a_task_without_a_version_gets_that_of_its_first_claim,
                 owners_take_turns_within_a_claim,
                 owners_take_turns_from_claim_to_claim,
                 a_task_that_yields_goes_behind_the_others,

@@ -13,8 +13,8 @@ pub struct NewTask {
     pub id: TaskId,
     /// The tool it runs.
     pub tool: String,
-    /// The tool's version.
-    pub version: u32,
+    /// The tool's version; `None` if whoever starts it does not know. The first claim gives it one.
+    pub version: Option<u32>,
     /// Whose it is.
     pub owner: Option<Principal>,
     /// Tags.
@@ -320,12 +320,23 @@ pub struct Resume {
 /// What to take from the ready pile.
 #[derive(Clone, Debug)]
 pub struct ClaimTasks {
-    /// Tools that this process has, with the lowest and highest version it can run.
+    /// Tools that this process has, with the lowest and highest version it can run. A task that has
+    /// no version yet gets the highest.
     pub tools: Vec<(String, u32, u32)>,
     /// At most this many. Owners take turns.
     pub limit: usize,
     /// Parked tasks due at or before this are ready too.
     pub now: Timestamp,
+}
+
+impl ClaimTasks {
+    /// The version that a task of this tool gets if it has none yet; `None` if the tool is not among
+    /// those asked for.
+    #[must_use]
+    pub fn newest(&self, tool: &str) -> Option<u32> {
+        let asked = self.tools.iter().filter(|(name, low, high)| name == tool && low <= high);
+        asked.map(|(_, _, high)| *high).max()
+    }
 }
 
 /// What becomes of a task that too many processes died with.

@@ -47,7 +47,7 @@ fn new_task(task: u32) -> NewTask {
     NewTask {
         id: id(task),
         tool: "tool".into(),
-        version: 1,
+        version: Some(1),
         owner: None,
         tags: BTreeMap::new(),
         parent: None,

@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::{Call, Json, Retry};
 
 use super::{Context, op::Op, outcome};
-use crate::Result;
+use crate::{Result, limits};
 
 /// An activity that is about to be scheduled.
 #[must_use = "an activity is not scheduled unless it is awaited"]
@@ -56,6 +56,14 @@ impl<O> ActivityCall<O> {
         self.heartbeat = Some(every);
         self
     }
+
+    fn call(self) -> Result<(Context, Call)> {
+        limits::name("the activity's name", &self.name)?;
+        let heartbeat_ms =
+            self.heartbeat.map(|every| u64::try_from(every.as_millis()).unwrap_or(u64::MAX));
+        let (name, input, retry) = (self.name, self.input?, self.retry);
+        Ok((self.ctx, Call::Activity { name, input, retry, heartbeat_ms }))
+    }
 }
 
 impl<O: DeserializeOwned + Send + 'static> IntoFuture for ActivityCall<O> {
@@ -63,14 +71,12 @@ impl<O: DeserializeOwned + Send + 'static> IntoFuture for ActivityCall<O> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<O>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let input = match self.input {
-            Ok(input) => input,
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
-        };
-        let heartbeat_ms =
-            self.heartbeat.map(|every| u64::try_from(every.as_millis()).unwrap_or(u64::MAX));
-        let call = Call::Activity { name: self.name, input, retry: self.retry, heartbeat_ms };
-        let op = Op::new(&self.ctx.shared, call);
-        Box::pin(async move { outcome(op.result().await) })
+        match self.call() {
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Ok((ctx, call)) => {
+                let op = Op::new(&ctx.shared, call);
+                Box::pin(async move { outcome(op.result().await) })
+            }
+        }
     }
 }

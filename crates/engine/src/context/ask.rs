@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::{Action, Answer, Ask, Call, Json};
 
 use super::{Context, op::Op, outcome};
-use crate::{Error, Result};
+use crate::{Error, Result, limits};
 
 /// What the user said to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,8 +110,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> IntoFuture for Question<
 
 impl<T: JsonSchema> Question<T> {
     fn call(self) -> Result<(Context, Call)> {
+        limits::name("the question's key", &self.key)?;
         let schema = match self.schema {
-            Some(schema) => schema,
+            Some(schema) => self.ctx.payload("the question's schema", &schema)?,
             None => self.ctx.payload("the question's schema", &schemars::schema_for!(T))?,
         };
         self.ctx.payload("the question's message", &self.message)?;

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::{Call, ChildSpec, Json, TaskId};
 
 use super::{Context, op::Op, outcome};
-use crate::Result;
+use crate::{Result, limits};
 
 /// A child task that is about to be started.
 #[must_use = "a child is not started unless it is awaited or detached"]
@@ -47,13 +47,16 @@ impl<O> Child<O> {
         self
     }
 
-    /// Starts it, and leaves it to itself: it goes on when this task ends.
+    /// Starts it, and leaves it to itself: it goes on when this task ends. It is ready at once and does
+    /// not wait for its commit, so an [id](Child::id) that is taken is not an error here, as it is for a
+    /// child that is awaited: nothing is started then.
     pub async fn detach(self) -> Result<TaskId> {
         let (ctx, call) = self.call(true)?;
         outcome(Op::new(&ctx.shared, call).result().await)
     }
 
     fn call(self, detached: bool) -> Result<(Context, Call)> {
+        limits::name("the name of the child's tool", &self.tool)?;
         let spec = ChildSpec { tool: self.tool, input: self.input?, id: self.id, detached };
         Ok((self.ctx, Call::Child(spec)))
     }

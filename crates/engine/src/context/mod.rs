@@ -28,11 +28,7 @@ use steadfast_store::TaskKey;
 pub use step::{Attempt, Step, StepFn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Error, Result,
-    engine::Core,
-    registry::{clip, payload},
-};
+use crate::{Error, Result, engine::Core, limits::clip, registry::payload};
 
 /// A task's view of the world, and all the durable operations it can ask for.
 ///
@@ -55,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) id: TaskId,
     pub(crate) tool: String,
     pub(crate) owner: Option<Principal>,
+    /// What the task was started with, for its children.
+    pub(crate) trace: Option<String>,
     pub(crate) cancel: CancellationToken,
 }
 

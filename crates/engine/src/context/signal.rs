@@ -15,7 +15,7 @@ use super::{
     op::{Next, Op},
     outcome,
 };
-use crate::Result;
+use crate::{Result, limits};
 
 /// A durable sleep.
 #[must_use = "a sleep does nothing unless it is awaited"]
@@ -51,6 +51,9 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Signal<T> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
+        if let Err(error) = limits::name("the event's name", &self.name) {
+            return Box::pin(std::future::ready(Err(error.into())));
+        }
         let op = Op::new(&self.ctx.shared, Call::Signal { name: self.name });
         Box::pin(async move { outcome(op.result().await) })
     }
@@ -74,8 +77,10 @@ impl Context {
         name: impl Into<String>,
         payload: &T,
     ) -> Result<()> {
+        let name = name.into();
+        limits::name("the event's name", &name)?;
         let payload = self.payload("the event's payload", payload)?;
-        let call = Call::Send { to: to.clone(), name: name.into(), payload };
+        let call = Call::Send { to: to.clone(), name, payload };
         outcome(Op::new(&self.shared, call).result().await)
     }
 }

@@ -12,7 +12,7 @@ use super::{
     outcome,
 };
 use crate::{
-    Result,
+    Result, limits,
     registry::{payload, read},
 };
 
@@ -30,7 +30,7 @@ impl State {
 
     /// Reads a value.
     pub async fn get<T: DeserializeOwned>(&self, key: impl Into<String>) -> Result<Option<T>> {
-        let key = key.into();
+        let key = checked(key)?;
         let shared = &self.ctx.shared;
         let mut op = Op::new(shared, Call::StateGet { scope: self.scope, key: key.clone() });
         loop {
@@ -56,13 +56,14 @@ impl State {
         key: impl Into<String>,
         value: &T,
     ) -> Result<()> {
+        let key = checked(key)?;
         let value = Some(self.ctx.payload("the value", value)?);
-        self.write(key.into(), value).await
+        self.write(key, value).await
     }
 
     /// Removes a value.
     pub async fn remove(&self, key: impl Into<String>) -> Result<()> {
-        self.write(key.into(), None).await
+        self.write(checked(key)?, None).await
     }
 
     async fn write(&self, key: String, value: Option<Json>) -> Result<()> {
@@ -77,7 +78,7 @@ impl State {
         T: Serialize + DeserializeOwned,
         F: FnMut(Option<T>) -> T,
     {
-        let key = key.into();
+        let key = checked(key)?;
         let shared = &self.ctx.shared;
         let most = self.ctx.max_payload();
         let mut op = Op::new(shared, Call::StateUpdate { scope: self.scope, key: key.clone() });
@@ -108,7 +109,7 @@ impl State {
         T: DeserializeOwned,
         F: FnMut(Option<&T>) -> bool,
     {
-        let key = key.into();
+        let key = checked(key)?;
         let shared = &self.ctx.shared;
         let mut op = Op::new(shared, Call::StateWait { scope: self.scope, key: key.clone() });
         loop {
@@ -129,6 +130,12 @@ impl State {
             }
         }
     }
+}
+
+fn checked(key: impl Into<String>) -> Result<String> {
+    let key = key.into();
+    limits::name("the key of the state", &key)?;
+    Ok(key)
 }
 
 fn value(row: &StateRow) -> Result<Option<Json>> {

@@ -17,7 +17,7 @@ use super::{
     op::{Next, Op},
     outcome,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, limits};
 
 /// What a step's closure may want to know of the attempt it is.
 #[derive(Clone, Debug)]
@@ -170,8 +170,10 @@ impl<'a, F, Args> Step<'a, F, Args> {
     /// reverse order, also of those that failed: they may have done half their work.
     pub fn undo<I: Serialize + ?Sized>(mut self, function: impl Into<String>, input: &I) -> Self {
         let most = self.shared.core.settings.max_payload;
+        let function = function.into();
         let input = crate::registry::payload("the input of the undo function", input, most);
-        self.undo = Some(input.map(|input| Undo { function: function.into(), input }));
+        let named = limits::name("the name of the undo function", &function).map_err(Error::from);
+        self.undo = Some(named.and(input).map(|input| Undo { function, input }));
         self
     }
 }
@@ -182,7 +184,8 @@ impl<'a, Args: 'a, F: StepFn<'a, Args>> IntoFuture for Step<'a, F, Args> {
 
     fn into_future(self) -> Self::IntoFuture {
         let Step { shared, name, mut function, mode, retry, undo, .. } = self;
-        let undo = match undo.transpose() {
+        let named = limits::name("the step's name", &name).map_err(Error::from);
+        let undo = match named.and_then(|()| undo.transpose()) {
             Ok(undo) => undo,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
@@ -223,7 +226,7 @@ async fn run<'a, Args, F: StepFn<'a, Args>>(
     let recorded = ended.and_then(|value| {
         crate::registry::payload(&format!("the result of the step {name:?}"), &value, most)
     });
-    recorded.map_err(Error::into_failure)
+    recorded.map_err(|error| error.recorded_within(most))
 }
 
 /// Tells the machine while the closure's own future is polled, so that a durable operation inside

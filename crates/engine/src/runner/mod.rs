@@ -210,6 +210,7 @@ impl Runner {
         let machine =
             Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);
         let input = machine.input().cloned();
+        let about: About = blob::read(&row.about).unwrap_or_default();
         let shared = Arc::new(Shared {
             machine: machine.into(),
             wakers: Wakers::default(),
@@ -218,6 +219,7 @@ impl Runner {
             id: row.id.clone(),
             tool: row.tool.clone(),
             owner: row.owner.clone(),
+            trace: about.trace.clone(),
             cancel: CancellationToken::new(),
         });
         let context = Context { shared: shared.clone() };
@@ -229,7 +231,7 @@ impl Runner {
             shared,
             root,
             lease,
-            about: blob::read(&row.about).unwrap_or_default(),
+            about,
             row: row.clone(),
             nudge,
             mail,

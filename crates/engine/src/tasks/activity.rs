@@ -29,7 +29,12 @@ impl Tasks {
 
     /// Fails the activity with this token, for good.
     pub async fn fail_activity(&self, token: &str, error: AuthorError) -> Result<()> {
-        self.end_activity(token, Err(error.into_failure())).await
+        let failure = error.into_failure();
+        let limit = self.core.settings.max_payload;
+        if failure.data.as_ref().is_some_and(|data| data.text().len() > limit) {
+            return Err(CallError::TooLarge { what: "the error's data", limit });
+        }
+        self.end_activity(token, Err(failure)).await
     }
 
     /// Says that the activity with this token is alive.

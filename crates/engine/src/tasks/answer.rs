@@ -24,13 +24,13 @@ impl Tasks {
         if ask.deadline.is_some_and(|deadline| deadline <= self.core.world.now()) {
             return Err(not_asked());
         }
+        let limit = self.core.settings.max_payload;
+        if answer.content.as_ref().is_some_and(|content| content.text().len() > limit) {
+            return Err(CallError::TooLarge { what: "the answer", limit });
+        }
         if answer.action == Action::Accept {
             let null = steadfast_core::Json::null();
             let content = answer.content.as_ref().unwrap_or(&null);
-            let limit = self.core.settings.max_payload;
-            if content.text().len() > limit {
-                return Err(CallError::TooLarge { what: "the answer", limit });
-            }
             context::check(&ask.schema, content).map_err(|error| CallError::BadAnswer {
                 key: key.to_owned(),
                 reason: error.to_string(),

@@ -7,6 +7,7 @@ use super::{Result, Tasks};
 use crate::{
     blob::{self, End},
     finish::finish,
+    limits::clip,
     runner::Nudge,
 };
 
@@ -30,9 +31,10 @@ pub(crate) fn cancel_write(reason: Option<String>, at: Timestamp, retention: Ttl
 
 impl Tasks {
     /// Cancels a task, from the moment this returns: its future is dropped, its steps and
-    /// activities get their token, its children are cancelled, and its undo functions run.
+    /// activities get their token, its children are cancelled, and its undo functions run. Of the
+    /// reason 64 KiB are kept.
     pub async fn cancel(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
-        let (tasks, id) = (self.clone(), id.clone());
+        let (tasks, id, reason) = (self.clone(), id.clone(), reason.map(clip));
         let whole = async move {
             let row = tasks.row(&id).await?;
             Self::check_status(&row, &id)?;

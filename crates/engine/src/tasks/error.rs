@@ -83,6 +83,20 @@ pub enum CallError {
         /// The limit.
         limit: usize,
     },
+    /// A name, a key or the like is over its limit; see [`limits`](crate::limits).
+    #[error("{what} is longer than the limit of {limit} bytes")]
+    TooLong {
+        /// What.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The task has more tags than it may.
+    #[error("there are more tags than the limit of {limit}")]
+    TooManyTags {
+        /// The limit.
+        limit: usize,
+    },
     /// A payload can't be written as JSON.
     #[error("the payload can't be written as JSON: {0}")]
     Payload(String),

@@ -20,8 +20,9 @@ pub struct TaskInfo {
     pub id: TaskId,
     /// The tool it runs.
     pub tool: String,
-    /// The version of the tool it was started with.
-    pub version: u32,
+    /// The version of the tool it was started with. If the process that started it does not have the
+    /// tool, it is `None` until another takes it up, and then that one's newest.
+    pub version: Option<u32>,
     /// Whose it is.
     pub owner: Option<Principal>,
     /// Where it stands.
@@ -138,7 +139,7 @@ pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
     let about: About = blob::read(&row.about).unwrap_or_default();
     let tool = core.registry.tools.get(&row.tool);
     let mut info = TaskInfo {
-        served: tool.is_some_and(|t| (t.oldest..=t.version).contains(&row.version)),
+        served: tool.is_some_and(|tool| tool.serves(row.version)),
         id: row.id,
         tool: row.tool,
         version: row.version,

@@ -22,7 +22,7 @@ pub use start::{Start, StartedTask};
 use steadfast_core::{Message, Principal, Status, TaskId};
 use steadfast_store::{Caller, Counts, Resume, SendTo, Suspend};
 
-use crate::{Result as AuthorResult, blob, engine::Core, finish::finish, runner::Nudge};
+use crate::{Result as AuthorResult, blob, engine::Core, finish::finish, limits, runner::Nudge};
 
 type Result<T> = std::result::Result<T, CallError>;
 
@@ -84,6 +84,8 @@ impl Tasks {
     }
 
     async fn signal_whole(&self, id: &TaskId, event: Event) -> Result<()> {
+        limits::name("the event's name", &event.name)?;
+        event.id.as_deref().map_or(Ok(()), |id| limits::name("the event's id", id))?;
         let keep_until = event
             .before_start
             .then(|| self.core.world.now().plus(self.core.settings.early_signals));
@@ -100,9 +102,10 @@ impl Tasks {
         Ok(())
     }
 
-    /// Halts a task until it is resumed. A step in flight may end; nothing new starts.
+    /// Halts a task until it is resumed. A step in flight may end; nothing new starts. Of the reason
+    /// 64 KiB are kept.
     pub async fn suspend(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
-        let (tasks, id) = (self.clone(), id.clone());
+        let (tasks, id, reason) = (self.clone(), id.clone(), reason.map(limits::clip));
         finish(&self.core, async move { tasks.suspend_whole(&id, reason).await }).await
     }
 

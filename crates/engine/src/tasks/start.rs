@@ -18,7 +18,7 @@ use crate::{
     context::Shared,
     engine::Core,
     finish::finish,
-    runner,
+    limits, runner,
 };
 
 /// A task that is about to be started.
@@ -94,7 +94,7 @@ impl Start {
         self
     }
 
-    /// A trace context to go with it.
+    /// A trace context to go with it, and with its children.
     pub fn trace(mut self, trace: impl Into<String>) -> Start {
         self.trace = Some(trace.into());
         self
@@ -106,11 +106,26 @@ impl Start {
         self
     }
 
+    fn check_limits(&self) -> Result<()> {
+        limits::name("the tool's name", &self.tool)?;
+        let key = self.idempotency_key.as_deref();
+        key.map_or(Ok(()), |key| limits::name("the idempotency key", key))?;
+        if self.tags.len() > limits::TAGS {
+            return Err(CallError::TooManyTags { limit: limits::TAGS });
+        }
+        for (name, value) in &self.tags {
+            limits::name("the name of a tag", name)?;
+            limits::name("the value of a tag", value)?;
+        }
+        Ok(self.trace.as_deref().map_or(Ok(()), limits::trace)?)
+    }
+
     async fn run(self) -> Result<StartedTask> {
         let core = self.tasks.core.clone();
         if core.draining.is_cancelled() {
             return Err(CallError::ShuttingDown);
         }
+        self.check_limits()?;
         let input = self.input.map_err(CallError::Payload)?;
         let limit = core.settings.max_payload;
         if input.text().len() > limit {
@@ -264,7 +279,7 @@ pub(super) fn new_task(
     NewTask {
         id,
         tool: tool.to_owned(),
-        version: registered.map_or(0, |tool| tool.version),
+        version: registered.map(|tool| tool.version),
         owner: None,
         tags: BTreeMap::new(),
         parent: None,
@@ -294,7 +309,7 @@ pub(crate) fn new_child(
     let about = About {
         parent: Some(parent.id.clone()),
         rerun_of: None,
-        trace: None,
+        trace: parent.trace.clone(),
         retention: retention(core, tool, None),
     };
     NewTask {

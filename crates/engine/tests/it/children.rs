@@ -64,6 +64,30 @@ async fn a_childs_result_comes_back_and_it_is_linked_to_its_parent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn children_and_their_children_have_the_trace_context_of_the_task() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| {
+        family(&ledger)(builder).tool(Tool::new("starter", |ctx: Context, n: u32| async move {
+            ctx.sleep(HOUR).await;
+            ctx.child::<u32>("child", &n).detach().await?;
+            ctx.child::<u32>("parent", &n).await
+        }))
+    };
+    let first = place.start(tools);
+    let start = first.tasks().start("starter", &1).trace("00-ab-cd-01");
+    let id = start.await.unwrap().id;
+    first.parked(&id).await;
+    first.kill().await;
+    let second = place.start(tools);
+    second.end(&id).await;
+    let all = second.tasks().list(ListTasks::default()).await.unwrap().tasks;
+    let traces: Vec<_> = all.iter().map(|task| (&*task.tool, task.trace.as_deref())).collect();
+    let traced = |tool| (tool, Some("00-ab-cd-01"));
+    assert_eq!(traces, ["child", "parent", "child", "starter"].map(traced));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_child_is_awaited_over_restarts_and_runs_once() {
     let place = Place::new();
     let ledger = Ledger::default();

@@ -12,6 +12,7 @@ mod children;
 mod events;
 mod idle;
 mod limits;
+mod names;
 mod operator;
 mod panics;
 mod parking;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_engine::{Builder, CallError, Context, Result, Status, TaskId, Tool};
+use steadfast_engine::{Builder, CallError, Context, ListTasks, Result, Status, TaskId, Tool};
 
 use crate::support::{HOUR, Ledger, Place, bob, counted, output, tool};
 
@@ -95,6 +95,33 @@ async fn a_tool_that_is_not_here_is_refused_unless_another_process_will_run_it()
     assert_eq!((seen.status, seen.served), (Status::Queued, false));
     let _there = place.start(tools(&Ledger::default()));
     assert_eq!(output::<u32>(&here.end(&id).await), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_a_tool_that_is_not_here_is_of_the_newest_version_of_whoever_takes_it_up() {
+    let place = Place::new();
+    let here = place.start(|builder| {
+        builder.tool(Tool::new("parent", |ctx: Context, n: u32| async move {
+            ctx.child::<u32>("t", &n).await
+        }))
+    });
+    let task = here.tasks().start("t", &1).even_if_unserved().await.unwrap().id;
+    let later = here.tasks().start("t", &1).even_if_unserved().delay(HOUR).await.unwrap().id;
+    let parent = here.begin("parent", 2).await;
+    here.parked(&parent).await;
+    let seen = here.get(&task).await;
+    assert_eq!((seen.version, seen.served), (None, false));
+    let there =
+        place.start(|builder| builder.tool(tool("t", &Ledger::default(), counts).versions(3, 2)));
+    let seen = there.get(&later).await;
+    assert_eq!((seen.version, seen.served), (None, true));
+    assert_eq!(output::<u32>(&here.end(&task).await), 1);
+    assert_eq!(output::<u32>(&here.end(&parent).await), 2);
+    let children = ListTasks { parent: Some(parent), ..ListTasks::default() };
+    let child = there.tasks().list(children).await.unwrap().tasks.remove(0);
+    for seen in [there.get(&task).await, child] {
+        assert_eq!((seen.version, seen.served), (Some(3), true));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,14 @@ use rusqlite::params;
 use steadfast_store::{ClaimTasks, Claimed};
 
 use super::{DUE, Done};
-use crate::{history, row, tx::Tx};
+use crate::{
+    history,
+    row::{self, NO_VERSION},
+    tx::Tx,
+};
 
-/// A tool and a version of it. There are few, however many tasks there are.
-type Class = (String, u32);
+/// A tool and a version of it, as the column has it. There are few, however many tasks there are.
+type Class = (String, i64);
 
 impl Tx<'_> {
     pub(crate) fn claim(&mut self, claim: &ClaimTasks) -> Done<Vec<Claimed>> {
@@ -15,10 +19,14 @@ impl Tx<'_> {
         let classes = self.classes(claim)?;
         let mut claimed = Vec::new();
         while claimed.len() < claim.limit {
-            let Some(key) = self.pick(&classes)? else { break };
-            let sql = "UPDATE task SET desk = ?, epoch = epoch + 1, wake = NULL,
+            let Some((key, (tool, version))) = self.pick(&classes)? else { break };
+            let version = match version {
+                NO_VERSION => claim.newest(&tool).map_or(NO_VERSION, i64::from),
+                version => version,
+            };
+            let sql = "UPDATE task SET desk = ?, version = ?, epoch = epoch + 1, wake = NULL,
                        shelf = iif(status = 1, 7, status) WHERE key = ?";
-            self.alter(key, sql, [self.desk, key])?;
+            self.alter(key, sql, [self.desk, version, key])?;
             claimed.extend(self.load(key)?);
         }
         Ok(claimed)
@@ -40,16 +48,19 @@ impl Tx<'_> {
     /// doesn't matter how many tasks lie there that the caller can't.
     fn classes(&self, claim: &ClaimTasks) -> rusqlite::Result<Vec<Class>> {
         let mut classes = Vec::new();
-        for (tool, low, high) in &claim.tools {
-            let mut next = Some(*low);
-            while let Some(from) = next.filter(|from| from <= high) {
+        for (tool, low, high) in claim.tools.iter().filter(|(_, low, high)| low <= high) {
+            let (low, high) = (i64::from(*low), i64::from(*high));
+            let mut next = NO_VERSION;
+            loop {
                 let sql = "SELECT min(version) FROM task INDEXED BY task_ready
                            WHERE desk = 0 AND tool = ? AND version >= ?";
-                let found = self.first(sql, params![tool, from], |r| r.get(0))?;
-                let version: Option<u32> = found.flatten();
-                let Some(version) = version.filter(|version| version <= high) else { break };
-                classes.push((tool.clone(), version));
-                next = version.checked_add(1);
+                let found = self.first(sql, params![tool, next], |r| r.get(0))?;
+                let version: Option<i64> = found.flatten();
+                let Some(version) = version.filter(|version| *version <= high) else { break };
+                if version == NO_VERSION || version >= low {
+                    classes.push((tool.clone(), version));
+                }
+                next = low.max(version + 1);
             }
         }
         classes.sort_unstable();
@@ -59,7 +70,7 @@ impl Tx<'_> {
 
     /// The task whose turn it is: of the owner behind the one served last, the one that became ready
     /// first.
-    fn pick(&mut self, classes: &[Class]) -> rusqlite::Result<Option<i64>> {
+    fn pick(&mut self, classes: &[Class]) -> rusqlite::Result<Option<(i64, Class)>> {
         let served = self.served.clone();
         let next = served.map(|served| self.next_owner(classes, &served)).transpose()?.flatten();
         let owner = match next {
@@ -70,14 +81,14 @@ impl Tx<'_> {
         let sql = "SELECT rank, key FROM task INDEXED BY task_ready
                    WHERE desk = 0 AND tool = ? AND version = ? AND owner = ?
                    ORDER BY rank LIMIT 1";
-        let mut best: Option<(i64, i64)> = None;
-        for (tool, version) in classes {
-            let params = params![tool, version, owner];
-            let head = self.first(sql, params, |r| Ok((r.get(0)?, r.get(1)?)))?;
+        let mut best: Option<(i64, i64, &Class)> = None;
+        for class in classes {
+            let params = params![class.0, class.1, owner];
+            let head = self.first(sql, params, |r| Ok((r.get(0)?, r.get(1)?, class)))?;
             best = best.into_iter().chain(head).min();
         }
         *self.served = Some(owner);
-        Ok(best.map(|(_, key)| key))
+        Ok(best.map(|(_, key, class)| (key, class.clone())))
     }
 
     fn next_owner(&self, classes: &[Class], after: &str) -> rusqlite::Result<Option<String>> {
@@ -97,7 +108,7 @@ impl Tx<'_> {
     fn least(
         &self,
         classes: &[Class],
-        owner: impl Fn(&str, u32) -> rusqlite::Result<Option<Option<String>>>,
+        owner: impl Fn(&str, i64) -> rusqlite::Result<Option<Option<String>>>,
     ) -> rusqlite::Result<Option<String>> {
         let mut least: Option<String> = None;
         for (tool, version) in classes {

@@ -100,7 +100,7 @@ impl Tx<'_> {
                 key,
                 new.id.as_str(),
                 new.tool,
-                new.version,
+                new.version.map_or(row::NO_VERSION, i64::from),
                 row::owner(&new.owner),
                 new.status as u8,
                 new.created.0,

@@ -10,7 +10,7 @@ pub(crate) fn task(id: &str) -> NewTask {
     NewTask {
         id: TaskId::new(id).unwrap(),
         tool: "tool".into(),
-        version: 1,
+        version: Some(1),
         owner: Some(Principal::new("me").unwrap()),
         tags: Default::default(),
         parent: None,

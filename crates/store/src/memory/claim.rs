@@ -10,8 +10,8 @@ use steadfast_core::Principal;
 use super::content::{Content, Place};
 use crate::{ClaimTasks, Claimed, Desk, TaskKey, TaskRow};
 
-/// A tool and a version of it. There are few, however many tasks there are.
-type Class = (String, u32);
+/// A tool and a version of it, or none yet. There are few, however many tasks there are.
+type Class = (String, Option<u32>);
 
 /// Whose, and of each the tasks in the order in which they became ready.
 type Owners = BTreeMap<Option<Principal>, BTreeMap<u64, TaskKey>>;
@@ -56,7 +56,9 @@ impl Pile {
             .iter()
             .filter(|(_, low, high)| low <= high)
             .flat_map(|(tool, low, high)| {
-                self.classes.range((tool.clone(), *low)..=(tool.clone(), *high))
+                let class = |version| (tool.clone(), version);
+                let served = self.classes.range(class(Some(*low))..=class(Some(*high)));
+                served.chain(self.classes.get_key_value(&class(None)))
             })
             .map(|(class, _)| class)
             .collect();
@@ -85,7 +87,10 @@ impl Content {
         while claimed.len() < claim.limit {
             let Some(key) = self.pile.pick(&claim.tools) else { break };
             self.put(key, Place::Desk(desk));
-            self.edit(key, |row| row.epoch += 1);
+            self.edit(key, |row| {
+                row.epoch += 1;
+                row.version = row.version.or_else(|| claim.newest(&row.tool));
+            });
             let Some(task) = self.tasks.get(&key) else { break };
             claimed.push(Claimed {
                 row: task.row.clone(),

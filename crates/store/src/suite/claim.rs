@@ -46,8 +46,11 @@ pub async fn a_claim_takes_no_more_than_its_limit<F: Fixture>(fixture: &F) {
 /// A process takes only what it can run, and an unserved task is not in its way.
 pub async fn a_claim_takes_only_its_tools_and_versions<F: Fixture>(fixture: &F) {
     let store = fixture.open().await;
-    let of =
-        |name: &str, tool: &str, version| NewTask { tool: tool.into(), version, ..ready(name) };
+    let of = |name: &str, tool: &str, version| NewTask {
+        tool: tool.into(),
+        version: Some(version),
+        ..ready(name)
+    };
     for task in [of("a1", "a", 1), of("a2", "a", 2), of("a3", "a", 3), of("b1", "b", 1)] {
         start(&store, task).await;
     }
@@ -60,6 +63,28 @@ pub async fn a_claim_takes_only_its_tools_and_versions<F: Fixture>(fixture: &F) 
     assert!(take(&[("c", 0, 9), ("a", 4, 9), ("b", 0, 0), ("b", 2, 1)]).await.is_empty());
     assert_eq!(take(&[("a", 2, 2)]).await, ["a2"]);
     assert_eq!(take(&[("b", 1, 1), ("a", 3, u32::MAX), ("a", 3, 3)]).await, ["a3", "b1"]);
+}
+
+/// Whoever starts a task need not know the versions of its tool: whoever takes it does. From then on
+/// it is a task of that version.
+pub async fn a_task_without_a_version_gets_that_of_its_first_claim<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let claim = async |low, high| {
+        let tools = vec![("other".into(), 0, 9), ("tool".into(), low, high)];
+        store.claim(ClaimTasks { tools, limit: 9, now: at(0) }).await.unwrap()
+    };
+    start(&store, NewTask { version: None, ..ready("a") }).await;
+    start(&store, ready("old")).await;
+    assert_eq!(get(&store, "a").await.version, None);
+    assert!(claim(3, 2).await.is_empty(), "no version at all can be run");
+    let claimed = claim(2, 3).await;
+    assert_eq!(names(&claimed), ["a"], "the other is of version 1");
+    assert_eq!(claimed[0].row.version, Some(3));
+    assert_eq!(claimed[0].row, get(&store, "a").await);
+    take(&store, Turn { after: After::Yield, ..turn(claimed[0].lease()) }).await;
+    assert!(claim(4, 9).await.is_empty());
+    assert_eq!(names(&claim(0, 9).await), ["old", "a"]);
+    assert_eq!(get(&store, "a").await.version, Some(3));
 }
 
 /// One with a thousand tasks does not keep the others waiting, in one claim…

@@ -42,7 +42,7 @@ pub(super) fn task(name: &str) -> NewTask {
     NewTask {
         id: id(name),
         tool: "tool".into(),
-        version: 1,
+        version: Some(1),
         owner: None,
         tags: BTreeMap::new(),
         parent: None,

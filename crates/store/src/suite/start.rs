@@ -14,7 +14,7 @@ pub async fn a_started_task_reads_back_whole<F: Fixture>(fixture: &F) {
     let tags = BTreeMap::from([("a".into(), "1".into()), ("b".into(), String::new())]);
     let given = NewTask {
         tool: "other".into(),
-        version: u32::MAX,
+        version: Some(u32::MAX),
         owner: Some(who("ann")),
         tags: tags.clone(),
         parent: Some(Parent { key: root, op: OpId(u32::MAX), notify: false }),
@@ -30,7 +30,7 @@ pub async fn a_started_task_reads_back_whole<F: Fixture>(fixture: &F) {
         key: lease.key,
         id: id("a"),
         tool: "other".into(),
-        version: u32::MAX,
+        version: Some(u32::MAX),
         owner: Some(who("ann")),
         status: Status::Running,
         created: Timestamp(-5),
