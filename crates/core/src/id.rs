@@ -90,11 +90,11 @@ text_id! {
 }
 
 impl TaskId {
-    /// The id of 128 random bits with the time in front. Ids made one after the other are neighbours
-    /// then, which is worth a page write each to a store that keeps them in order.
+    /// The id of 128 random bits with a number in front. If the numbers rise, ids made one after the
+    /// other are neighbours, which is worth a page write each to a store that keeps them in order.
     #[must_use]
-    pub fn timed(now: crate::Timestamp, bits: u128) -> TaskId {
-        TaskId(format!("{:012x}-{bits:032x}", now.0.max(0)).into())
+    pub fn numbered(number: u64, bits: u128) -> TaskId {
+        TaskId(format!("{number:015x}-{bits:032x}").into())
     }
 
     /// The id that 128 random bits make: 32 hexadecimal digits.

@@ -36,6 +36,8 @@ pub(crate) struct Core {
     /// The same by their ids, for those who wait for one to end.
     by_id: Mutex<HashMap<TaskId, Arc<Nudge>>>,
     places: AtomicUsize,
+    /// The number of the last id that was made.
+    ids: AtomicU64,
     /// Tasks queue for a place, so a new one must not overtake them.
     pub(crate) backlog: AtomicBool,
     pub(crate) dispatch: Notify,
@@ -90,6 +92,17 @@ impl Core {
         if by_id.get(&nudge.id).is_some_and(same) {
             by_id.remove(&nudge.id);
         }
+    }
+
+    /// A new task's id: 128 random bits, behind a number that rises with the time, and with every id
+    /// of the same millisecond.
+    pub(crate) fn new_id(&self) -> TaskId {
+        let now = u64::try_from(self.world.now().0).unwrap_or(0) << 12;
+        let next = |last: u64| now.max(last + 1);
+        let update = |last: u64| Some(next(last));
+        let last = self.ids.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
+        let (Ok(last) | Err(last)) = last;
+        TaskId::numbered(next(last), self.world.random())
     }
 
     pub(crate) fn in_hand(&self) -> MutexGuard<'_, HashMap<i64, (i64, CancellationToken)>> {
@@ -267,6 +280,7 @@ impl Builder {
             running: Mutex::default(),
             by_id: Mutex::default(),
             places: AtomicUsize::new(0),
+            ids: AtomicU64::new(0),
             backlog: AtomicBool::new(false),
             dispatch: Notify::new(),
             work: Notify::new(),

@@ -16,6 +16,10 @@ pub(crate) struct Memory {
     number: i64,
     event: i64,
     filed: i64,
+    /// Events that no tail leads to yet, the last of each task: all there are, as long as nobody else
+    /// has written since the log was filed.
+    loose: HashMap<i64, i64>,
+    all_loose: bool,
     /// No message is kept for a task that doesn't exist yet.
     none_kept: bool,
     /// A running task writes again soon, and looking it up is half the work of a small turn. Only
@@ -65,7 +69,7 @@ impl Memory {
             self.old.clear();
         }
         self.old.extend(self.cards.drain());
-        (self.loaded, self.none_kept) = (false, false);
+        (self.loaded, self.none_kept, self.all_loose) = (false, false, false);
     }
 
     /// Where the history of a task ends that is held here in this epoch, if that is known.
@@ -146,11 +150,22 @@ impl Memory {
         self.number
     }
 
-    /// The place of a new event in the log. Not written: the event says that it is taken, and if it
-    /// is removed nothing else has pointed at it.
-    pub(crate) fn event(&mut self) -> i64 {
+    /// The place of a new event of a task in the log. Not written: the event says that it is taken,
+    /// and if it is removed nothing else has pointed at it.
+    pub(crate) fn event(&mut self, task: i64) -> i64 {
         self.event += 1;
+        self.loose.insert(task, self.event);
         self.event
+    }
+
+    /// The tail of a task is written, or its history is removed.
+    pub(crate) fn not_loose(&mut self, task: i64) {
+        self.loose.remove(&task);
+    }
+
+    /// The last event of each task that no tail leads to yet, if all are known.
+    pub(crate) fn all_loose(&self) -> Option<Vec<(i64, i64)>> {
+        self.all_loose.then(|| self.loose.iter().map(|(task, last)| (*task, *last)).collect())
     }
 
     /// The place of the last event in the log.
@@ -166,5 +181,7 @@ impl Memory {
     pub(crate) fn set_filed(&mut self) {
         self.dirty = true;
         self.filed = self.event;
+        self.loose.clear();
+        self.all_loose = true;
     }
 }

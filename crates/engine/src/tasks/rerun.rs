@@ -49,7 +49,7 @@ impl Tasks {
         let about: About = blob::read(&row.about).map_err(CallError::Store)?;
         let about = About { parent: None, rerun_of: Some(id.clone()), ..about };
         let core = &self.core;
-        let new = TaskId::timed(core.world.now(), core.world.random());
+        let new = core.new_id();
         let events = kept.iter().map(encode).collect();
         let task = NewTask {
             owner: row.owner,

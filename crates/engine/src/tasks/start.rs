@@ -136,7 +136,7 @@ impl Start {
             return Err(CallError::NoSuchTool(self.tool));
         }
         let now = core.world.now();
-        let id = self.id.unwrap_or_else(|| TaskId::timed(now, core.world.random()));
+        let id = self.id.unwrap_or_else(|| core.new_id());
         let wake = self.delay.map(|delay| now.plus(delay));
         let first = started(&core, input, now);
         let about = About {

@@ -30,6 +30,7 @@ impl Tx<'_> {
         self.clear(key, by)?;
         let tail = self.tail(key)?;
         let tail = self.append(key, tail, [cancel.event.as_slice()])?;
+        self.memory.not_loose(key);
         let desk = self.first("SELECT desk FROM task WHERE key = ?", [key], |r| r.get(0))?;
         by.touch(key, desk.flatten() == Some(self.desk));
         let rank = self.memory.number();

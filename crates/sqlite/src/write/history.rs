@@ -24,7 +24,7 @@ impl Tx<'_> {
     ) -> rusqlite::Result<Tail> {
         let mut tail = tail;
         for body in events {
-            let n = self.memory.event();
+            let n = self.memory.event(key);
             let sql = "INSERT INTO event (n, task, seq, before, body) VALUES (?, ?, ?, ?, ?)";
             self.run(sql, params![n, key, tail.next, tail.last, body])?;
             tail = Tail { next: tail.next + 1, last: Some(n) };
@@ -50,15 +50,31 @@ impl Tx<'_> {
 
     /// Brings all tails up to date, also those of tasks on other desks.
     pub(crate) fn file(&mut self) -> rusqlite::Result<()> {
-        let sql = "SELECT task, max(n) FROM event WHERE n > ? GROUP BY task";
-        let ends = self.all(sql, [self.memory.filed()], |r| Ok((r.get(0)?, r.get(1)?)))?;
+        let mut ends = match self.memory.all_loose() {
+            Some(loose) => loose,
+            None => self.loose()?,
+        };
+        // In the order of their rows.
+        ends.sort_unstable();
         for (task, last) in ends {
-            let ends: [i64; 2] = [task, last];
             // What is known of the task does not change by it.
-            self.run("UPDATE task SET tail = ?2 WHERE key = ?1 AND ifnull(tail, 0) < ?2", ends)?;
+            let sql = "UPDATE task SET tail = ?2 WHERE key = ?1 AND ifnull(tail, 0) < ?2";
+            self.run(sql, [task, last])?;
+        }
+        #[cfg(debug_assertions)]
+        for (task, last) in self.loose()? {
+            let sql = "SELECT tail >= ? FROM task WHERE key = ?";
+            let filed = self.first(sql, [last, task], |r| r.get::<_, bool>(0))?;
+            assert_eq!(filed, Some(true), "task {task} was not filed");
         }
         self.memory.set_filed();
         Ok(())
+    }
+
+    /// The last event of each task at the end of the log.
+    fn loose(&self) -> rusqlite::Result<Vec<(i64, i64)>> {
+        let sql = "SELECT task, max(n) FROM event WHERE n > ? GROUP BY task";
+        self.all(sql, [self.memory.filed()], |r| Ok((r.get(0)?, r.get(1)?)))
     }
 
     /// Removes a task's history.
@@ -66,6 +82,7 @@ impl Tx<'_> {
         for event in Walk::new(self.statements.conn, key)?.collect::<rusqlite::Result<Vec<_>>>()? {
             self.run("DELETE FROM event WHERE n = ?", [event.n])?;
         }
+        self.memory.not_loose(key);
         self.alter(key, "UPDATE task SET tail = NULL WHERE key = ?", [key])
     }
 

@@ -53,6 +53,7 @@ impl Tx<'_> {
         };
         let key = self.insert(new, parent, desk, wake)?.ok_or(Refusal::Exists)?;
         let tail = self.append(key, Tail::default(), new.events.iter().map(Vec::as_slice))?;
+        self.memory.not_loose(key);
         let mail = self.hand_over(key, &new.id, row::owner(&new.owner), new.created.0)?;
         let held = desk.is_some_and(|desk| desk > 0);
         if held {

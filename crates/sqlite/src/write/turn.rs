@@ -112,6 +112,7 @@ impl Tx<'_> {
                 let sql = "UPDATE task SET status = ?1, updated = ?2, ended = ?2, expires = ?3,
                            end = ?4, desk = ?5, view = ifnull(?6, view), tail = ?7 WHERE key = ?8";
                 let (status, tail) = (*status as u8, card.tail.last);
+                self.memory.not_loose(key);
                 self.alter(key, sql, params![status, at, expires, end, desk, view, tail, key])?;
                 if shelf(card.status, true) != status {
                     self.run("UPDATE task SET shelf = status WHERE key = ?", [key])?;
@@ -126,6 +127,7 @@ impl Tx<'_> {
 
     fn set_tail(&mut self, key: i64, card: &Card) -> rusqlite::Result<()> {
         let sql = "UPDATE task SET tail = ? WHERE key = ?";
+        self.memory.not_loose(key);
         self.alter(key, sql, params![card.tail.last, key])
     }
 }
