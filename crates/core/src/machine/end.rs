@@ -59,7 +59,7 @@ impl Machine {
         });
         Carry {
             signals: self.buffered.iter().cloned().chain(undelivered).collect(),
-            seen: self.seen.iter().cloned().collect(),
+            seen: self.seen.to_vec(),
             keys: self.keys.clone(),
             undos: self.undos.clone(),
         }

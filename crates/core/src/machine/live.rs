@@ -357,7 +357,7 @@ impl Machine {
         };
         match message {
             Message::Signal { name, id, payload } => {
-                if id.as_ref().is_some_and(|id| !self.seen.insert(id.clone())) {
+                if id.as_ref().is_some_and(|id| !self.seen.insert(id)) {
                     return;
                 }
                 self.append(Event::SignalReceived { name, id, payload });

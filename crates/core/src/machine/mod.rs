@@ -19,6 +19,7 @@ mod op;
 mod recorded;
 mod replay;
 mod say;
+mod seen;
 mod steer;
 mod turn;
 
@@ -29,6 +30,7 @@ pub use halt::Halt;
 use op::{Op, Phase};
 pub use op::{OpPoll, StepGrant};
 use recorded::{Delivery, Recorded};
+use seen::Seen;
 pub use turn::{Deferred, Turn, Urgency};
 
 use crate::{Call, Failure, FailureKind, Json, Kind, Note, OpId, Record, Timestamp, Undo, View};
@@ -110,7 +112,7 @@ pub struct Machine {
     steps_running: usize,
     /// Events that came before anybody waited for them.
     buffered: Vec<(String, Json)>,
-    seen: BTreeSet<String>,
+    seen: Seen,
     keys: BTreeMap<String, u32>,
     versions: BTreeMap<String, u32>,
     undos: Vec<Undo>,
@@ -166,7 +168,7 @@ impl Machine {
             late: Vec::new(),
             steps_running: 0,
             buffered: Vec::new(),
-            seen: BTreeSet::new(),
+            seen: Seen::default(),
             keys: BTreeMap::new(),
             versions: BTreeMap::new(),
             undos: Vec::new(),

@@ -186,7 +186,7 @@ impl Machine {
     fn load_one(&mut self, at: Timestamp, event: Event) {
         match &event {
             Event::SignalReceived { id: Some(id), .. } => {
-                self.seen.insert(id.clone());
+                self.seen.insert(id);
             }
             Event::UndoRecorded { undo, .. } => self.undos.push(undo.clone()),
             _ => {}

@@ -178,7 +178,7 @@ impl Event {
         }
     }
 
-    /// Its id: of several with the same one the task gets the first.
+    /// Its id: of several with the same one the task gets the first. It remembers its last 10,000.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Event {
         self.id = Some(id.into());
