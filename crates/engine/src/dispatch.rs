@@ -53,7 +53,11 @@ async fn take_up(core: Arc<Core>) {
 
 async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_store::Result<()> {
     loop {
-        let mut places = core.take_places(CLAIM);
+        // If nobody queues, some are left for new tasks, which begin at once while this goes on.
+        let mut places = match core.backlog.load(Ordering::Acquire) {
+            true => core.take_places(CLAIM),
+            false => core.take_places_in_part(CLAIM),
+        };
         if places == 0 {
             // Said before they are counted again, so that one given back from now on wakes us.
             core.backlog.store(true, Ordering::Release);
@@ -133,7 +137,11 @@ async fn follow(core: Arc<Core>) {
         if !known.is_empty() {
             match core.store.held().await {
                 Ok(held) => tell(&core, &known, &held),
-                Err(error) => tracing::warn!(%error, "can't look at the tasks in hand"),
+                Err(error) => {
+                    tracing::warn!(%error, "can't look at the tasks in hand; trying again");
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    core.doubt.notify_one();
+                }
             }
         }
         core.watchers.all_changed();

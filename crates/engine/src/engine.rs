@@ -111,10 +111,19 @@ impl Core {
 
     /// Takes up to `wanted` places for running tasks.
     pub(crate) fn take_places(&self, wanted: usize) -> usize {
+        self.take_of_free(|free| wanted.min(free))
+    }
+
+    /// The same, but leaves half of those that are free.
+    pub(crate) fn take_places_in_part(&self, wanted: usize) -> usize {
+        self.take_of_free(|free| wanted.min(free.div_ceil(2)))
+    }
+
+    fn take_of_free(&self, wish: impl Fn(usize) -> usize) -> usize {
         let most = self.settings.max_running;
         let mut taken = 0;
         let _ = self.places.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
-            taken = wanted.min(most.saturating_sub(used));
+            taken = wish(most.saturating_sub(used));
             Some(used + taken)
         });
         taken
@@ -159,10 +168,16 @@ impl Core {
     /// Makes a runner known. If something happened between the taking of a task and now, it may
     /// have been to this one: it looks.
     pub(crate) fn enlist(&self, key: TaskKey, nudge: &Arc<Nudge>, missed: u64) {
-        self.by_id().insert(nudge.id.clone(), nudge.clone());
         let mut running = self.running();
-        if running.insert(key, nudge.clone()).is_some() {
-            // What was meant for this one may have been told to the one before it.
+        if running.get(&key).is_some_and(|other| other.epoch > nudge.epoch) {
+            // Cancelled before its runner was known, and what is left of it was taken up first.
+            nudge.set(Nudge::LOST);
+            return;
+        }
+        self.by_id().insert(nudge.id.clone(), nudge.clone());
+        if let Some(before) = running.insert(key, nudge.clone()) {
+            // What was meant for one of them may have been told to the other.
+            before.set(Nudge::LOST);
             nudge.set(Nudge::LOOK);
         }
         // Looked at under the lock that `drain` and `stop` take after they said so.

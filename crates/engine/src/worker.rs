@@ -96,11 +96,18 @@ impl ActivityContext {
 
     /// Says that it is alive. Needed if the task asked for heartbeats.
     pub async fn heartbeat(&self) {
-        let Some(lease) = self.lease else { return };
+        // One that is not taken is not worth a word: the next one comes soon.
+        drop(self.beat().await);
+    }
+
+    async fn beat(&self) -> steadfast_store::Result<()> {
+        let Some(lease) = self.lease else { return Ok(()) };
         let until = self.heartbeat.map(|every| self.core.world.now().plus(every));
-        if let Err(Error::Refused(_)) = self.core.store.beat_activity(lease, until, false).await {
+        let beaten = self.core.store.beat_activity(lease, until, false).await;
+        if let Err(Error::Refused(_)) = beaten {
             self.cancelled.cancel();
         }
+        beaten
     }
 
     /// Says that what this function returns does not count: somebody who has the
@@ -173,7 +180,9 @@ async fn forget_cancelled(core: &Core) -> steadfast_store::Result<()> {
 /// claim was lost. Nothing may be claimed meanwhile.
 pub(crate) async fn put_back_orphans(core: &Core) -> steadfast_store::Result<()> {
     for lease in core.store.held_activities().await? {
-        if !core.in_hand().contains_key(&lease.key) {
+        // One in hand may be one that we have given up and taken over from ourselves since.
+        let at_it = |(epoch, _): &(i64, CancellationToken)| *epoch == lease.epoch;
+        if !core.in_hand().get(&lease.key).is_some_and(at_it) {
             // Overdue at once, so that the next claim takes it.
             let now = core.world.now();
             match core.store.beat_activity(lease, Some(now), true).await {
@@ -236,8 +245,9 @@ fn start(core: &Arc<Core>, row: ActivityRow) {
 async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: ActivityContext) {
     let Some(function) = core.registry.functions.get(&row.name) else { return };
     if context.heartbeat.is_some() {
-        // The clock of the first heartbeat starts when the work does.
-        context.heartbeat().await;
+        // The clock of the first heartbeat starts when the work does, and must: without it nobody
+        // would find out that the work is silent.
+        insist(core, || context.beat()).await;
         // A due time that the dispatcher does not know of yet.
         core.dispatch.notify_one();
     }
@@ -272,6 +282,8 @@ async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: A
                 Ok(())
             })
             .await;
+            // A due time that the dispatcher does not know of yet.
+            core.dispatch.notify_one();
         }
         (_, outcome) => end(core, row, outcome).await,
     }
@@ -348,11 +360,11 @@ where
         match call().await {
             Ok(()) => return,
             Err(Error::Refused(refusal)) => {
-                tracing::debug!(%refusal, "an activity's end was not wanted");
+                tracing::debug!(%refusal, "an activity is no longer wanted");
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, "an activity's end was not taken; trying again");
+                tracing::warn!(%error, "what became of an activity was not taken; trying again");
                 core.doubt_after(&error);
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }

@@ -170,7 +170,7 @@ async fn live(
     let (mut row, mut history, mut mail) = (row, history, mail);
     loop {
         let Some(mut runner) = Runner::new(core, &row, lease, history, mail, nudge.clone()) else {
-            return Box::pin(park::unserved(core, lease)).await;
+            return Box::pin(park::hand_back(core, lease)).await;
         };
         let then = runner.drive().await;
         runner.leave();
@@ -255,6 +255,11 @@ impl Runner {
     }
 
     async fn drive(&mut self) -> Then {
+        if self.nudge.is_told()
+            && let Some(then) = Box::pin(self.told_before()).await
+        {
+            return then;
+        }
         self.poll(PollKind::Delivery);
         loop {
             if !self.hold {
@@ -266,6 +271,8 @@ impl Runner {
                 return then;
             }
             self.begin_commit();
+            // Neither steps nor commits need wait for anything; others must get their turn.
+            tokio::task::consume_budget().await;
             if let Some(then) = self.wait().await {
                 return then;
             }
@@ -367,11 +374,13 @@ impl Runner {
         let core = self.core.clone();
         tokio::select! {
             biased;
+            // First, because the rest may never end: commits that are back at once, with steps
+            // between them that don't wait for anything.
+            why = nudge.wait() => Box::pin(self.nudged(why)).await,
             flight = fly(&mut self.commit) => {
                 self.commit = None;
                 self.landed(flight).await
             }
-            why = nudge.wait() => Box::pin(self.nudged(why)).await,
             () = root.woken(), if !self.returned && !self.hold => {
                 self.poll(PollKind::Wake);
                 None

@@ -69,6 +69,11 @@ impl Nudge {
         self.flags.load(Ordering::Acquire) & !Nudge::DRAIN != 0
     }
 
+    /// Whether it was told anything at all.
+    pub(super) fn is_told(&self) -> bool {
+        self.flags.load(Ordering::Acquire) != 0
+    }
+
     pub(crate) fn stop(&self) {
         self.stop.notify_one();
     }
@@ -108,10 +113,15 @@ impl Nudge {
         self.mail.store(seq, Ordering::Release);
     }
 
+    /// Takes all flags that are set.
+    pub(super) fn take(&self) -> u8 {
+        self.flags.swap(0, Ordering::AcqRel)
+    }
+
     /// Waits for a flag, and takes all that are set.
     pub(super) async fn wait(&self) -> u8 {
         loop {
-            let flags = self.flags.swap(0, Ordering::AcqRel);
+            let flags = self.take();
             if flags != 0 {
                 return flags;
             }

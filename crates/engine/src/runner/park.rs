@@ -116,9 +116,11 @@ pub(super) async fn set_aside(core: &Arc<Core>, row: &TaskRow, lease: Lease, rea
     core.watchers.changed(row.key);
 }
 
-/// Hands back a task whose tool is not here after all.
-pub(super) async fn unserved(core: &Arc<Core>, lease: Lease) {
-    insist(core, || put_back(core, lease)).await;
+/// Hands a task back as it is: its tool is not here after all, or it must not begin now.
+pub(super) async fn hand_back(core: &Arc<Core>, lease: Lease) {
+    if insist(core, || put_back(core, lease)).await.is_some() {
+        core.dispatch.notify_one();
+    }
 }
 
 /// The turn that puts a task back on the ready pile.

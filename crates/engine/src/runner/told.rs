@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-use super::{Frozen, Nudge, Runner, Then};
+use super::{Frozen, Nudge, Runner, Then, park};
 use crate::blob;
 
 impl Runner {
+    /// What it was told before it begins. One that is to be held back does not even begin.
+    pub(super) async fn told_before(&mut self) -> Option<Then> {
+        let why = self.nudge.take();
+        if let Some(then) = self.nudged(why).await {
+            return Some(then);
+        }
+        self.frozen?;
+        park::hand_back(&self.core, self.lease).await;
+        Some(Then::Nothing)
+    }
+
     pub(super) async fn nudged(&mut self, mut why: u8) -> Option<Then> {
         if why & Nudge::LOOK != 0 {
             why |= self.look().await;
@@ -13,6 +24,10 @@ impl Runner {
         if why & Nudge::LOST != 0 {
             // Cancelled, or taken over: whatever is in flight must stop now.
             self.shared.cancel.cancel();
+            if self.commit.is_some() {
+                // It may have come first, and then others must hear what it did.
+                self.nudge.set_doubt();
+            }
             return Some(Then::Nothing);
         }
         if why & Nudge::DRAIN != 0 && self.frozen.is_none() {
@@ -54,8 +69,12 @@ impl Runner {
                 Nudge::MAIL | if halted { Nudge::HALT } else { 0 }
             }
             Ok(_) => Nudge::LOST,
-            // It learns of it when it next commits.
-            Err(_) => Nudge::MAIL,
+            Err(error) => {
+                tracing::warn!(task = %self.shared.id, %error, "can't read a task; again soon");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                self.nudge.set(Nudge::LOOK);
+                0
+            }
         }
     }
 

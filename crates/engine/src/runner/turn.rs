@@ -188,6 +188,8 @@ impl Runner {
             Err(error) => {
                 tracing::error!(task = %self.shared.id, %error, "a commit's outcome is not known");
                 self.shared.cancel.cancel();
+                // If it happened, others must hear what it did.
+                self.core.doubt.notify_one();
                 Some(Then::Reload)
             }
         }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use steadfast_engine::{
-    ActivityContext, Builder, Context, Error, FailureKind, Result, Retry, Settings, Status,
+    ActivityContext, Builder, Context, Error, FailureKind, Result, Retry, Settings, Status, Tool,
+    join,
 };
 
-use crate::support::{HOUR, Ledger, Place, output, settings, settle, tool, when};
+use crate::support::{HOUR, Ledger, Place, endless, output, settings, settle, tool, when};
 
 /// A task that waits for the activity "work" with the given policy.
 async fn calls(retry: Option<Retry>, ctx: Context, input: u32) -> Result<u32> {
@@ -308,4 +309,29 @@ async fn no_more_activities_run_at_once_than_the_settings_allow() {
     for (n, id) in ids.iter().enumerate() {
         assert_eq!(output::<usize>(&life.end(id).await), n);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_attempt_comes_when_it_is_due_also_while_its_task_stays_in_memory() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let (steps, attempts) = (ledger.clone(), ledger.clone());
+    let life = place.start(|builder| {
+        let tool = Tool::new("t", move |ctx: Context, (): ()| {
+            let ledger = steps.clone();
+            async move {
+                let retry = Retry::exponential().first_delay(Duration::from_secs(5));
+                let work = ctx.activity::<u32>("work", &()).retry(retry);
+                join(work, endless(&ctx, &ledger, "busy")).await.0
+            }
+        });
+        builder.tool(tool).activity("work", move |_: ActivityContext, (): ()| {
+            let attempt = attempts.add("attempt");
+            async move { if attempt < 3 { Err(Error::new("not yet")) } else { Ok(attempt) } }
+        })
+    });
+    life.begin("t", ()).await;
+    let before = tokio::time::Instant::now();
+    when(|| ledger.count("attempt") == 3).await;
+    assert!(before.elapsed() < Duration::from_secs(20), "{:?}", before.elapsed());
 }

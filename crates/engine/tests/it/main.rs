@@ -3,6 +3,7 @@
 // The lint knows test functions, not those that they share.
 #![allow(clippy::unwrap_used)]
 
+mod slow;
 mod support;
 
 mod activities;
@@ -12,6 +13,7 @@ mod children;
 mod events;
 mod idle;
 mod limits;
+mod lost_answers;
 mod names;
 mod operator;
 mod panics;
@@ -22,6 +24,7 @@ mod replay;
 mod rerun;
 mod retention;
 mod sagas;
+mod slow_store;
 mod start;
 mod state;
 mod steering;

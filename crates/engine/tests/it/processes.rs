@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use steadfast_engine::{Builder, CallError, Context, Error, Event, Result, Status, join};
+use steadfast_engine::{
+    ActivityContext, Builder, CallError, Context, Error, Event, Result, Status, join,
+};
 
-use crate::support::{HOUR, Ledger, Place, accept, counted, endless, output, settle, tool};
+use crate::support::{
+    HOUR, Ledger, Life, Place, accept, ada, counted, endless, output, settings, settle, tool, when,
+};
 
 /// Stays in memory with an endless step, and waits for an answer and an event.
 async fn works(ledger: Ledger, ctx: Context, stay: bool) -> Result<(u32, u32)> {
@@ -205,4 +209,48 @@ async fn a_task_that_waits_is_handed_over_by_a_shutdown() {
     second.tasks().answer(&id, "q", accept(1)).await.unwrap();
     second.tasks().signal(&id, Event::new("go", &2)).await.unwrap();
     assert_eq!(output::<(u32, u32)>(&second.end(&id).await), (1, 2));
+}
+
+/// A step, an activity and a wait, each of which takes a while.
+async fn all_kinds(ledger: Ledger, ctx: Context, what: String) -> Result<u32> {
+    counted(&ctx, &ledger, "recorded").await?;
+    match what.as_str() {
+        "step" => {
+            let step = ctx.step("step", || async {
+                tokio::time::sleep(HOUR).await;
+                Ok::<_, Error>(1)
+            });
+            step.await
+        }
+        "activity" => ctx.activity("long", &()).await,
+        _ => ctx.event("go").await,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_on_the_handle_of_one_that_was_dropped_goes_on_with_its_tasks() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| {
+        builder.tool(tool("t", &ledger, all_kinds)).activity(
+            "long",
+            |_: ActivityContext, (): ()| async {
+                tokio::time::sleep(HOUR).await;
+                Ok(1)
+            },
+        )
+    };
+    let Life { engine, store } = place.start(tools);
+    let mut ids = Vec::new();
+    for what in ["step", "activity", "event"] {
+        ids.push(engine.tasks(ada()).start("t", what).await.unwrap().id);
+    }
+    when(|| ledger.count("recorded") == 3).await;
+    drop(engine);
+    let life = place.start_on(store.clone(), store, settings(), tools);
+    life.tasks().signal(&ids[2], Event::new("go", &1)).await.unwrap();
+    for id in &ids {
+        assert_eq!(output::<u32>(&life.end(id).await), 1);
+    }
+    assert_eq!(ledger.count("recorded"), 3);
 }

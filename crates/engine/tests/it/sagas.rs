@@ -154,6 +154,30 @@ async fn undoing_is_seen_while_it_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wait_ends_with_the_task_and_not_with_its_compensation() {
+    let place = Place::new();
+    // One who waits from the start is told by the task itself; one who comes later has to look.
+    for late in [false, true] {
+        let ledger = Ledger::default();
+        let life = place.start(slowly(&ledger));
+        let before = tokio::time::Instant::now();
+        let id = life.begin("trip", "fail").await;
+        if late {
+            ledger.has("begin hotel").await;
+        }
+        let info = life.end(&id).await;
+        assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+        assert_eq!(info.status, Status::Failed);
+        assert_eq!(info.compensation, Some(Compensation::Running { done: 0, total: 2 }));
+        tokio::time::sleep(HOUR * 3).await;
+        let info = life.get(&id).await;
+        assert_eq!((info.status, info.compensation), (Status::Failed, Some(Compensation::Done)));
+        assert_eq!(life.end(&id).await.compensation, Some(Compensation::Done));
+        life.kill().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_crash_undoing_goes_on_with_what_is_left() {
     let place = Place::new();
     for cancel in [false, true] {

@@ -14,7 +14,9 @@ use steadfast_engine::{
     Action, Answer, Builder, Context, Engine, Error, Json, Order, Principal, Result, Settings,
     Simulated, Status, TaskId, TaskInfo, Tasks, Timestamp, Tool,
 };
-use steadfast_store::{Disk, Memory, Store as _};
+use steadfast_store::{Disk, Memory, Store};
+
+use crate::slow::{Gates, Slow};
 
 /// Effects outside the engine, in their order, so that they survive its death.
 #[derive(Clone, Default)]
@@ -110,10 +112,33 @@ impl Place {
         tools: impl FnOnce(Builder) -> Builder,
     ) -> Life {
         let store = Arc::new(self.disk.open());
+        self.start_on(store.clone(), store, settings, tools)
+    }
+
+    /// Begins a life whose store answers as the gates let it.
+    pub(crate) fn start_slow(
+        &self,
+        settings: Settings,
+        tools: impl FnOnce(Builder) -> Builder,
+    ) -> (Life, Gates) {
+        let store = Arc::new(self.disk.open());
+        let gates = Gates::default();
+        let slow = Arc::new(Slow { inner: store.clone(), gates: gates.clone() });
+        (self.start_on(store, slow, settings, tools), gates)
+    }
+
+    /// Begins a life on a handle, seen through another store.
+    pub(crate) fn start_on(
+        &self,
+        store: Arc<Memory>,
+        seen: Arc<dyn Store>,
+        settings: Settings,
+        tools: impl FnOnce(Builder) -> Builder,
+    ) -> Life {
         let life = self.lives.fetch_add(1, Ordering::Relaxed);
         let epoch = Timestamp(1_800_000_000_000).plus(self.begun.elapsed());
         let world = Simulated::new(epoch, life);
-        let builder = Engine::builder(store.clone()).settings(settings).world(world);
+        let builder = Engine::builder(seen).settings(settings).world(world);
         Life { engine: tools(builder).start(), store }
     }
 }

@@ -1,0 +1,565 @@
+//! What happens to a task while the store takes its time.
+
+use std::time::Duration;
+
+use steadfast_engine::{
+    Builder, Context, Error, Event, Result, Scope, Settings, Status, TaskId, join,
+};
+
+use crate::support::{
+    HOUR, Ledger, Life, Place, accept, counted, endless, output, settings, settle, tool, within,
+};
+
+/// A task that waits stays in memory for as long as a test takes.
+fn staying() -> Settings {
+    Settings { park_after: HOUR, ..settings() }
+}
+
+async fn signal(life: &Life, id: &TaskId, number: u32) {
+    life.tasks().signal(id, Event::new("number", &number)).await.unwrap();
+}
+
+async fn collects(_: (), ctx: Context, count: usize) -> Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        numbers.push(ctx.event("number").await?);
+    }
+    Ok(numbers)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_sent_again_does_not_take_a_later_message_along() {
+    let place = Place::new();
+    let tools = |builder: Builder| builder.tool(tool("t", &(), collects));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let id = life.begin("t", 3).await;
+    settle().await;
+    let first = gates.hold("turn");
+    let again = gates.hold("turn");
+    let second = gates.hold("turn");
+    signal(&life, &id, 1).await;
+    first.came().await;
+    signal(&life, &id, 2).await;
+    settle().await;
+    first.fail();
+    again.came().await;
+    again.pass();
+    second.came().await;
+    // It dies with the second message applied and its turn not written.
+    life.kill().await;
+    let life = place.start(tools);
+    settle().await;
+    signal(&life, &id, 3).await;
+    assert_eq!(output::<Vec<u32>>(&life.end(&id).await), [1, 2, 3]);
+}
+
+/// Adds up events in a value that others write too.
+async fn adds_up(_: (), ctx: Context, count: u32) -> Result<u32> {
+    let state = ctx.state(Scope::Owner);
+    let mut sum = 0;
+    for _ in 0..count {
+        let number: u32 = ctx.event("number").await?;
+        sum = state.update("sum", |sum: Option<u32>| sum.unwrap_or(0) + number).await?;
+    }
+    Ok(sum)
+}
+
+async fn adds(_: (), ctx: Context, number: u32) -> Result<u32> {
+    let state = ctx.state(Scope::Owner);
+    state.update("sum", |sum: Option<u32>| sum.unwrap_or(0) + number).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_sent_again_without_what_was_refused_does_not_take_a_later_message_along() {
+    let place = Place::new();
+    let tools =
+        |builder: Builder| builder.tool(tool("t", &(), adds_up)).tool(tool("adds", &(), adds));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let id = life.begin("t", 3).await;
+    settle().await;
+    let first = gates.hold("turn");
+    let guarded = gates.hold("turn");
+    signal(&life, &id, 1).await;
+    first.came().await;
+    signal(&life, &id, 2).await;
+    settle().await;
+    first.pass();
+    // The update for the first event, and the second event with it.
+    guarded.came().await;
+    life.run("adds", 100).await;
+    signal(&life, &id, 3).await;
+    settle().await;
+    let again = gates.hold("turn");
+    let third = gates.hold("turn");
+    guarded.pass();
+    again.came().await;
+    again.pass();
+    third.came().await;
+    life.kill().await;
+    let life = place.start(tools);
+    assert_eq!(output::<u32>(&life.end(&id).await), 106);
+}
+
+/// Two runs of two steps each.
+async fn two_runs(ledger: Ledger, ctx: Context, run: u32) -> Result<u32> {
+    for step in ["one", "two"] {
+        counted(&ctx, &ledger, &format!("{step} of run {run}")).await?;
+    }
+    if run == 1 { ctx.continue_as_new(&2) } else { Ok(run) }
+}
+
+const FIRST_RUN: [&str; 2] = ["one of run 1", "two of run 1"];
+const BOTH_RUNS: [&str; 4] = ["one of run 1", "two of run 1", "one of run 2", "two of run 2"];
+
+#[tokio::test(start_paused = true)]
+async fn a_suspend_while_a_task_begins_anew_is_not_forgotten() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| builder.tool(tool("t", &ledger, two_runs));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let anew = gates.hold_after(1, "turn");
+    let id = life.begin("t", 1).await;
+    anew.came().await;
+    life.tasks().suspend(&id, Some("lunch".into())).await.unwrap();
+    settle().await;
+    anew.pass();
+    settle().await;
+    let info = life.get(&id).await;
+    assert_eq!((info.status, info.reason.as_deref()), (Status::Suspended, Some("lunch")));
+    assert_eq!(ledger.lines(), FIRST_RUN);
+    life.parked(&id).await;
+    life.tasks().resume(&id).await.unwrap();
+    assert_eq!(output::<u32>(&life.end(&id).await), 2);
+    assert_eq!(ledger.lines(), BOTH_RUNS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_suspended_and_resumed_while_it_begins_anew_goes_on() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| builder.tool(tool("t", &ledger, two_runs));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let anew = gates.hold_after(1, "turn");
+    let id = life.begin("t", 1).await;
+    anew.came().await;
+    life.tasks().suspend(&id, None).await.unwrap();
+    settle().await;
+    let handed_back = gates.hold("park");
+    anew.pass();
+    handed_back.came().await;
+    life.tasks().resume(&id).await.unwrap();
+    settle().await;
+    handed_back.pass();
+    assert_eq!(output::<u32>(&life.end(&id).await), 2);
+    assert_eq!(ledger.lines(), BOTH_RUNS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_while_a_task_begins_anew_starts_nothing_new() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| builder.tool(tool("t", &ledger, two_runs));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let anew = gates.hold_after(1, "turn");
+    let id = life.begin("t", 1).await;
+    anew.came().await;
+    let engine = life.engine.clone();
+    let shutdown = tokio::spawn(async move { engine.shutdown(HOUR).await });
+    settle().await;
+    anew.pass();
+    assert!(within(shutdown).await.unwrap(), "it did not wait for its deadline");
+    assert_eq!(ledger.lines(), FIRST_RUN);
+    let life = place.start(tools);
+    assert_eq!(output::<u32>(&life.end(&id).await), 2);
+    assert_eq!(ledger.lines(), BOTH_RUNS);
+}
+
+/// Notes when it comes and when it goes.
+struct Held(Ledger);
+
+impl Held {
+    fn new(ledger: &Ledger) -> Held {
+        ledger.add("held");
+        Held(ledger.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.add("dropped");
+    }
+}
+
+/// A step, and one that never ends.
+async fn busy(ledger: Ledger, ctx: Context, (): ()) -> Result<()> {
+    counted(&ctx, &ledger, "first").await?;
+    let _held = Held::new(&ledger);
+    endless(&ctx, &ledger, "busy").await
+}
+
+/// A second run with a step that never ends.
+async fn busy_anew(ledger: Ledger, ctx: Context, run: u32) -> Result<()> {
+    if run == 1 {
+        return ctx.continue_as_new(&2);
+    }
+    let _held = Held::new(&ledger);
+    endless(&ctx, &ledger, "busy").await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_while_a_task_begins_anew_stops_it() {
+    for written in [false, true] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let tools = |builder: Builder| builder.tool(tool("t", &ledger, busy_anew));
+        let (life, gates) = place.start_slow(staying(), tools);
+        let anew = gates.hold("turn");
+        let id = life.begin("t", 1).await;
+        anew.came().await;
+        if written {
+            anew.write();
+            settle().await;
+        }
+        // Nobody runs in between: the answer and the news come to the task at the same time.
+        life.tasks().cancel(&id, None).await.unwrap();
+        anew.pass();
+        settle().await;
+        assert_eq!(life.get(&id).await.status, Status::Cancelled);
+        assert_eq!(ledger.count("held"), ledger.count("dropped"), "written: {written}");
+    }
+}
+
+/// A turn whose outcome is not known makes the task read itself anew; meanwhile it is told
+/// something.
+#[tokio::test(start_paused = true)]
+async fn a_suspend_while_a_turn_is_lost_is_not_forgotten() {
+    for happened in [false, true] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let tools = |builder: Builder| builder.tool(tool("t", &ledger, two_runs));
+        let (life, gates) = place.start_slow(staying(), tools);
+        let turn = gates.hold("turn");
+        let id = life.begin("t", 2).await;
+        turn.came().await;
+        life.tasks().suspend(&id, None).await.unwrap();
+        settle().await;
+        if happened {
+            turn.lose()
+        } else {
+            turn.vanish()
+        }
+        settle().await;
+        assert_eq!(life.get(&id).await.status, Status::Suspended);
+        assert_eq!(ledger.lines(), ["one of run 2"]);
+        life.parked(&id).await;
+        life.tasks().resume(&id).await.unwrap();
+        assert_eq!(output::<u32>(&life.end(&id).await), 2);
+        assert_eq!(ledger.count("one of run 2"), if happened { 1 } else { 2 });
+        assert_eq!(ledger.count("two of run 2"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_while_a_turn_is_lost_starts_nothing_new() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| builder.tool(tool("t", &ledger, two_runs));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let turn = gates.hold("turn");
+    let id = life.begin("t", 2).await;
+    turn.came().await;
+    let engine = life.engine.clone();
+    let shutdown = tokio::spawn(async move { engine.shutdown(HOUR).await });
+    settle().await;
+    turn.lose();
+    assert!(within(shutdown).await.unwrap(), "it did not wait for its deadline");
+    assert_eq!(ledger.lines(), ["one of run 2"]);
+    let life = place.start(tools);
+    assert_eq!(output::<u32>(&life.end(&id).await), 2);
+    assert_eq!(ledger.lines(), ["one of run 2", "two of run 2"]);
+}
+
+/// Asks after a step, and does another meanwhile.
+async fn asks(ledger: Ledger, ctx: Context, (): ()) -> Result<u32> {
+    counted(&ctx, &ledger, "first").await?;
+    let work = async {
+        ctx.sleep(Duration::from_millis(1)).await;
+        counted(&ctx, &ledger, "step").await
+    };
+    let (answer, done) = join(ctx.ask::<u32>("?").key("q"), work).await;
+    done?;
+    Ok(answer?.accepted().unwrap_or(0))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_handed_back_before_it_begins_looks_as_it_did() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| builder.tool(tool("t", &ledger, asks));
+    let (life, gates) = place.start_slow(staying(), tools);
+    let id = life.begin("t", ()).await;
+    life.until(&id, Status::InputRequired).await;
+    let turn = gates.hold_after(1, "turn");
+    turn.came().await;
+    let engine = life.engine.clone();
+    let shutdown = tokio::spawn(async move { engine.shutdown(HOUR).await });
+    settle().await;
+    turn.lose();
+    assert!(within(shutdown).await.unwrap());
+    let front = place.start(|builder| builder);
+    assert_eq!(front.get(&id).await.status, Status::InputRequired);
+    let life = place.start(tools);
+    life.tasks().answer(&id, "q", accept(5)).await.unwrap();
+    assert_eq!(output::<u32>(&life.end(&id).await), 5);
+    assert_eq!(ledger.count("step"), 1);
+}
+
+/// Steps that are over at once, and many of them.
+async fn hurries(ledger: Ledger, ctx: Context, (): ()) -> Result<()> {
+    for _ in 0..5_000 {
+        counted(&ctx, &ledger, "step").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_never_waits_lets_others_run_and_hears_of_its_suspend() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let life = place.start(|builder| builder.tool(tool("t", &ledger, hurries)));
+    let id = life.begin("t", ()).await;
+    while ledger.count("step") == 0 {
+        tokio::task::yield_now().await;
+    }
+    life.tasks().suspend(&id, None).await.unwrap();
+    settle().await;
+    assert_eq!(life.get(&id).await.status, Status::Suspended);
+    life.tasks().resume(&id).await.unwrap();
+    life.end(&id).await;
+    assert_eq!(ledger.count("step"), 5_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspend_or_a_cancel_while_a_task_is_read_anew_is_not_forgotten() {
+    for cancel in [false, true] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let tools = |builder: Builder| builder.tool(tool("t", &ledger, busy));
+        let (life, gates) = place.start_slow(staying(), tools);
+        let turn = gates.hold("turn");
+        let read = gates.hold("history");
+        let id = life.begin("t", ()).await;
+        turn.came().await;
+        turn.lose();
+        read.came().await;
+        read.write();
+        if cancel {
+            life.tasks().cancel(&id, None).await.unwrap();
+        } else {
+            life.tasks().suspend(&id, None).await.unwrap();
+        }
+        read.pass();
+        settle().await;
+        assert_eq!(ledger.count("first"), 1);
+        if cancel {
+            assert_eq!(ledger.count("held"), ledger.count("dropped"));
+        } else {
+            // A step may have begun in that moment, and is left to end.
+            assert_eq!(life.get(&id).await.status, Status::Suspended);
+        }
+    }
+}
+
+/// Gets an event, perhaps after it was parked; then stays in memory and gets another.
+async fn stays(ledger: Ledger, ctx: Context, (): ()) -> Result<()> {
+    let first: u32 = ctx.event("number").await?;
+    let more = async {
+        let second: u32 = ctx.event("number").await?;
+        counted(&ctx, &ledger, &format!("got {first} and {second}")).await
+    };
+    let (got, never) = join(more, endless(&ctx, &ledger, "busy")).await;
+    got?;
+    never
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_the_moment_in_which_a_task_parks_wakes_it() {
+    for written in [false, true] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let (life, gates) =
+            place.start_slow(settings(), |builder| builder.tool(tool("t", &ledger, stays)));
+        let park = gates.hold("park");
+        let id = life.begin("t", ()).await;
+        park.came().await;
+        if written {
+            park.write();
+            settle().await;
+        }
+        signal(&life, &id, 1).await;
+        if written {
+            // The next run has it, while the one before it is not gone yet.
+            ledger.has("busy").await;
+        }
+        park.pass();
+        ledger.has("busy").await;
+        settle().await;
+        signal(&life, &id, 2).await;
+        ledger.has("got 1 and 2").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_the_moment_in_which_a_task_is_taken_up_is_not_missed() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let (life, gates) =
+        place.start_slow(settings(), |builder| builder.tool(tool("t", &ledger, stays)));
+    let id = life.begin("t", ()).await;
+    life.parked(&id).await;
+    settle().await;
+    let claim = gates.hold("claim");
+    signal(&life, &id, 1).await;
+    claim.came().await;
+    claim.write();
+    settle().await;
+    // On our desk, and nobody knows of it.
+    signal(&life, &id, 2).await;
+    claim.pass();
+    ledger.has("got 1 and 2").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_told_to_a_run_that_is_leaving_reaches_the_next_one() {
+    for parked_first in [false, true] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let (life, gates) =
+            place.start_slow(settings(), |builder| builder.tool(tool("t", &ledger, stays)));
+        let park = gates.hold("park");
+        let id = life.begin("t", ()).await;
+        park.came().await;
+        let claim = gates.hold("claim");
+        park.write();
+        settle().await;
+        signal(&life, &id, 1).await;
+        claim.came().await;
+        claim.write();
+        settle().await;
+        // On our desk again, and the only one we know is the run that is leaving.
+        signal(&life, &id, 2).await;
+        let (first, then) = if parked_first { (park, claim) } else { (claim, park) };
+        first.pass();
+        settle().await;
+        then.pass();
+        ledger.has("got 1 and 2").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_stops_also_if_what_is_left_of_it_was_taken_up_first() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let (life, gates) =
+        place.start_slow(settings(), |builder| builder.tool(tool("t", &ledger, busy)));
+    let id = life.begin("t", ()).await;
+    ledger.has("busy").await;
+    let cancel = gates.hold("cancel");
+    let (tasks, wanted) = (life.tasks(), id.clone());
+    let canceller = tokio::spawn(async move { tasks.cancel(&wanted, None).await });
+    cancel.came().await;
+    let claim = gates.hold("claim");
+    cancel.write();
+    settle().await;
+    // A start for later wakes the dispatcher, which finds the cancelled task.
+    life.tasks().start("t", &()).delay(HOUR).await.unwrap();
+    claim.came().await;
+    claim.pass();
+    let cleanup = gates.hold("park");
+    cleanup.came().await;
+    cancel.pass();
+    canceller.await.unwrap().unwrap();
+    settle().await;
+    assert_eq!(ledger.count("dropped"), 1);
+    cleanup.pass();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_its_caller_gave_up_still_runs() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let (life, gates) =
+        place.start_slow(settings(), |builder| builder.tool(tool("t", &ledger, two_runs)));
+    for written in [false, true] {
+        let start = gates.hold("start");
+        let id = TaskId::new(format!("given-up-{written}")).unwrap();
+        let given_up = life.tasks().start("t", &2).id(id.clone()).into_future();
+        let given_up = tokio::time::timeout(Duration::from_secs(1), given_up);
+        if written {
+            start.write();
+        }
+        given_up.await.expect_err("it is held back");
+        start.pass();
+        settle().await;
+        assert_eq!(output::<u32>(&life.end(&id).await), 2);
+    }
+}
+
+async fn notes(ledger: Ledger, ctx: Context, name: String) -> Result<()> {
+    ctx.step("work", || async {
+        ledger.add(&name);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok::<_, Error>(())
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_runs_at_once_while_a_claim_is_under_way() {
+    for max_running in [1_000, 4] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let settings = Settings { max_running, ..settings() };
+        let (life, gates) =
+            place.start_slow(settings, |builder| builder.tool(tool("t", &ledger, notes)));
+        settle().await;
+        let claim = gates.hold("claim");
+        life.tasks().start("t", "later").delay(HOUR).await.unwrap();
+        claim.came().await;
+        let next = gates.hold("claim");
+        for name in ["one", "two"] {
+            let id = life.begin("t", name).await;
+            assert_eq!(life.get(&id).await.status, Status::Running, "{max_running}");
+            life.end(&id).await;
+        }
+        assert_eq!(ledger.lines(), ["one", "two"]);
+        claim.pass();
+        settle().await;
+        assert!(!next.has_come(), "nothing called for another claim");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_task_does_not_overtake_one_that_queues_although_a_place_is_free() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let settings = Settings { max_running: 2, ..settings() };
+    let (life, gates) =
+        place.start_slow(settings, |builder| builder.tool(tool("t", &ledger, notes)));
+    settle().await;
+    let mut ids = Vec::new();
+    for name in ["one", "two", "three"] {
+        ids.push(life.begin("t", name).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // The claim that has the first place for the third task is held back; then the second is free.
+    let claim = gates.hold("claim");
+    claim.came().await;
+    life.end(&ids[0]).await;
+    life.end(&ids[1]).await;
+    let last = life.begin("t", "four").await;
+    assert_eq!(life.get(&last).await.status, Status::Queued);
+    claim.pass();
+    life.end(&last).await;
+    assert_eq!(ledger.lines(), ["one", "two", "three", "four"]);
+}
