@@ -79,7 +79,12 @@ async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_
         core.backlog.store(more, Ordering::Release);
         core.give_places(places - count);
         for task in claimed? {
-            runner::spawn_claimed(core, task, missed);
+            if core.stopped.is_cancelled() {
+                core.give_places(1);
+                runner::return_to_store(core, task.lease()).await;
+            } else {
+                runner::spawn_claimed(core, task, missed);
+            }
         }
         drop(hand);
         if !more {

@@ -11,7 +11,7 @@ mod turn;
 use std::sync::Arc;
 
 pub(crate) use nudge::Nudge;
-pub(crate) use park::put_back;
+pub(crate) use park::{put_back, return_to_store};
 use root::Root;
 use steadfast_core::{Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode};
 use steadfast_store::{Claimed, InboxRow, Lease, TaskRow, Turned};

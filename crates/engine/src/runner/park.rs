@@ -123,6 +123,15 @@ pub(super) async fn hand_back(core: &Arc<Core>, lease: Lease) {
     }
 }
 
+/// Gives up a task that came to an engine after it had stopped. If it was dropped, the next one on
+/// the same handle may have looked at their desk before the task lay there.
+pub(crate) async fn return_to_store(core: &Core, lease: Lease) {
+    if let Err(error) = core.store.turn(put_back(core, lease)).await {
+        tracing::debug!(%error, "a task that came too late could not be put back");
+    }
+    core.store.changed().notify_one();
+}
+
 /// The turn that puts a task back on the ready pile.
 pub(crate) fn put_back(core: &Core, lease: Lease) -> Turn {
     empty(lease, core, After::Yield)

@@ -198,6 +198,10 @@ pub(super) async fn begin(
     match result {
         Ok(Started::New { key, lease, mail }) => {
             match (lease, row) {
+                (Some(lease), Some(_)) if core.stopped.is_cancelled() => {
+                    core.give_places(1);
+                    runner::return_to_store(core, lease).await;
+                }
                 (Some(lease), Some(row)) => {
                     let row = TaskRow { key, epoch: lease.epoch, ..row };
                     runner::spawn_new(core, row, lease, history, missed);

@@ -505,6 +505,29 @@ async fn a_start_that_its_caller_gave_up_still_runs() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_start_that_lands_after_its_engine_was_dropped_is_run_by_the_next_on_the_handle() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| builder.tool(tool("t", &ledger, notes));
+    let (life, gates) = place.start_slow(settings(), tools);
+    settle().await;
+    let start = gates.hold("start");
+    let id = TaskId::new("late").unwrap();
+    let call = life.tasks().start("t", "late").id(id.clone()).into_future();
+    let call = tokio::spawn(call);
+    start.came().await;
+    let Life { engine, store } = life;
+    drop(engine);
+    settle().await;
+    let next = place.start_on(store.clone(), store, settings(), tools);
+    settle().await;
+    start.pass();
+    call.await.unwrap().unwrap();
+    next.end(&id).await;
+    assert_eq!(ledger.count("late"), 1);
+}
+
 async fn notes(ledger: Ledger, ctx: Context, name: String) -> Result<()> {
     ctx.step("work", || async {
         ledger.add(&name);
