@@ -137,9 +137,10 @@ impl Memory {
         self.task
     }
 
-    /// The row of a task is removed. If it was the newest its key must not be given away again.
+    /// The row of a task is removed. It may be the newest there is, and its key must not be given
+    /// away again.
     pub(crate) fn removed(&mut self, task: i64) {
-        self.dirty |= task == self.task;
+        self.dirty = true;
         self.drop_card(task);
     }
 

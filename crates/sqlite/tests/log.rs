@@ -8,7 +8,8 @@ use common::{held, operator, task, turn};
 use steadfast_core::{Status, TaskId, Timestamp};
 use steadfast_sqlite::Store;
 use steadfast_store::{
-    After, Cancel, ClaimTasks, Claimed, Lease, NewTask, Order, Poison, Started, Store as _, TaskKey,
+    After, Cancel, ClaimTasks, Claimed, Lease, NewTask, Order, Poison, Refusal, SendTo, Started,
+    Store as _, TaskKey, Turn,
 };
 
 fn id(text: &str) -> TaskId {
@@ -24,6 +25,11 @@ fn cancel() -> Cancel {
         tell: Vec::new(),
         expires: None,
     }
+}
+
+fn end(keep: bool) -> After {
+    let (end, tell) = (Vec::new(), Vec::new());
+    After::End { status: Status::Completed, expires: None, end, tell, keep }
 }
 
 async fn claim(store: &Store) -> Vec<Claimed> {
@@ -148,15 +154,9 @@ async fn numbers_are_not_used_again_when_the_newest_task_is_removed() {
     let first = held(&store, "first").await;
     go_on(&store, first, 1, 3).await;
     let newest = held(&store, "newest").await;
-    let mut end = turn(newest, 1, b"over");
-    end.after = After::End {
-        status: Status::Completed,
-        expires: None,
-        end: Vec::new(),
-        tell: Vec::new(),
-        keep: false,
-    };
-    store.turn(end).await.unwrap();
+    // One that is refused must not make another look like the newest.
+    assert!(store.start(task("newest")).await.unwrap_err().refusal().is_some());
+    store.turn(Turn { after: end(false), ..turn(newest, 1, b"over") }).await.unwrap();
     store.purge(operator(), id("newest")).await.unwrap();
     let desk = store.desk();
     drop(store);
@@ -175,4 +175,21 @@ async fn numbers_are_not_used_again_when_the_newest_task_is_removed() {
     whole.push("more".into());
     assert_eq!(read(&store, first.key).await, whole);
     assert_eq!(read(&store, key).await, ["started", "more"]);
+}
+
+#[tokio::test]
+async fn the_lease_of_a_task_that_was_removed_is_no_lease_of_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tasks.db");
+    let (one, two) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
+    let old = held(&one, "a").await;
+    assert!(one.start(task("a")).await.unwrap_err().refusal().is_some());
+    // It has ended and is still on the desk, with something to clean up.
+    one.turn(Turn { after: end(true), ..turn(old, 1, b"over") }).await.unwrap();
+    one.purge(operator(), id("a")).await.unwrap();
+    let send = SendTo { id: id("nobody"), body: Vec::new(), keep_until: Some(Timestamp(99)) };
+    two.send(operator(), send).await.unwrap();
+    held(&one, "b").await;
+    let park = Turn { events: Vec::new(), after: After::Park { wake: None }, ..turn(old, 0, b"") };
+    assert_eq!(one.turn(park).await.unwrap_err().refusal(), Some(&Refusal::Fenced));
 }
