@@ -127,6 +127,10 @@ impl Content {
         self.strip(key, by);
         if let Some(task) = self.tasks.get_mut(&key) {
             task.history.clear();
+            // Notices are for watches, and those are gone too.
+            for (_, notice) in std::mem::take(&mut task.notices) {
+                task.inbox.remove(&notice);
+            }
             task.inbox.retain(|_, row| row.op.is_none());
         }
         for child in self.children.get(&key).into_iter().flatten() {

@@ -219,6 +219,9 @@ pub async fn a_restart_begins_anew<F: Fixture>(fixture: &F) {
     take(&store, effects(lease, opened)).await;
     send(&store, "a", "signal").await;
     store.answer(operator(0), id("a"), "q".into(), bytes("answer")).await.unwrap();
+    // The notice of a change is for a watch, and that goes too.
+    take(&store, effects(other, [write("k", Some("0"))])).await;
+    assert_eq!(inbox(&store, lease.key).await, ["signal", "answer", "notice k"]);
     let events = vec![bytes("again")];
     let next = vec![question(1, "s"), activity(2, "u")];
     let anew = Turn { restart: true, events, effects: next, ..turn(lease) };
