@@ -69,10 +69,11 @@ pub(crate) fn body(conn: &Connection, n: i64) -> rusqlite::Result<Vec<u8>> {
     conn.prepare_cached("SELECT body FROM event WHERE n = ?")?.query_row([n], |r| r.get(0))
 }
 
-/// The whole history of a task, oldest first.
-pub(crate) fn whole(conn: &Connection, task: i64) -> rusqlite::Result<Vec<Vec<u8>>> {
+/// The whole history of a task, oldest first, and where it ends.
+pub(crate) fn whole(conn: &Connection, task: i64) -> rusqlite::Result<(Vec<Vec<u8>>, Tail)> {
     let mut events = Vec::new();
-    let mut next = tail(conn, task)?.last;
+    let tail = tail(conn, task)?;
+    let mut next = tail.last;
     let mut event = conn.prepare_cached("SELECT before, body FROM event WHERE n = ?")?;
     while let Some(n) = next {
         let found = event.query_row([n], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
@@ -82,5 +83,5 @@ pub(crate) fn whole(conn: &Connection, task: i64) -> rusqlite::Result<Vec<Vec<u8
         });
     }
     events.reverse();
-    Ok(events)
+    Ok((events, tail))
 }

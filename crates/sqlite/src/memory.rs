@@ -131,10 +131,14 @@ impl Memory {
         Ok(())
     }
 
-    /// The key of a new task. Not written: its row says that it is taken.
-    pub(crate) fn task(&mut self) -> i64 {
+    /// The key of the next new task.
+    pub(crate) fn next_task(&self) -> i64 {
+        self.task + 1
+    }
+
+    /// The next key is taken. Not written: the task's row says so.
+    pub(crate) fn take_task(&mut self) {
         self.task += 1;
-        self.task
     }
 
     /// The row of a task is removed. It may be the newest there is, and its key must not be given
@@ -149,6 +153,11 @@ impl Memory {
         self.dirty = true;
         self.number += 1;
         self.number
+    }
+
+    /// What [`number`](Memory::number) will be next.
+    pub(crate) fn next_number(&self) -> i64 {
+        self.number + 1
     }
 
     /// The place of a new event of a task in the log. Not written: the event says that it is taken,

@@ -189,13 +189,14 @@ impl Options {
 
     fn settle(&self, conn: &Connection) -> rusqlite::Result<()> {
         // The sizes are in KiB when negative. The limit keeps a write-ahead log that grew under a
-        // long read from staying that big. The last two matter on macOS, where a plain flush stops
-        // at the drive's cache.
+        // long read from staying that big; it is above what a log grows to ordinarily (33 MB), for
+        // one that is cut has to grow again, and a flush that makes a file longer takes longer. The
+        // last two matter on macOS, where a plain flush stops at the drive's cache.
         conn.execute_batch(
             "PRAGMA cache_size = -16384;
              PRAGMA temp_store = MEMORY;
              PRAGMA wal_autocheckpoint = 8192;
-             PRAGMA journal_size_limit = 16777216;
+             PRAGMA journal_size_limit = 67108864;
              PRAGMA fullfsync = ON;
              PRAGMA checkpoint_fullfsync = ON;",
         )

@@ -88,7 +88,7 @@ pub struct Turn {
     pub events: Vec<Vec<u8>>,
     /// Remove the whole history first; `first` is 0 then. What its operations left goes with it, as
     /// their numbers will be used again: questions, activities and watches, messages that are for
-    /// an operation, and the telling of children started so far. Other messages stay.
+    /// an operation or for a watch, and the telling of children started so far. Other messages stay.
     pub restart: bool,
     /// Remove messages up to this number.
     pub consumed: Option<i64>,

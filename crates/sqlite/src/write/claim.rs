@@ -1,11 +1,12 @@
 //! Taking tasks from the ready pile.
 
 use rusqlite::params;
-use steadfast_store::{ClaimTasks, Claimed};
+use steadfast_store::{ClaimTasks, Claimed, TaskRow};
 
 use super::{DUE, Done};
 use crate::{
     history,
+    memory::Card,
     row::{self, NO_VERSION},
     tx::Tx,
 };
@@ -24,10 +25,17 @@ impl Tx<'_> {
                 NO_VERSION => claim.newest(&tool).map_or(NO_VERSION, i64::from),
                 version => version,
             };
+            // Before it lies on a desk: then its tail is exact, and nothing need be looked for.
+            let (history, tail) = history::whole(self.statements.conn, key)?;
             let sql = "UPDATE task SET desk = ?, version = ?, epoch = epoch + 1, wake = NULL,
                        shelf = iif(status = 1, 7, status) WHERE key = ?";
             self.alter(key, sql, [self.desk, version, key])?;
-            claimed.extend(self.load(key)?);
+            let Some(row) = row::load(self.statements.conn, key)? else { continue };
+            let TaskRow { epoch, status, deaths, .. } = row;
+            let child = row.parent.is_some();
+            self.memory.keep(key, Card { epoch, status, deaths, tail, child, bare: false });
+            let inbox = row::inbox(self.statements.conn, key, i64::MIN)?;
+            claimed.push(Claimed { row, history, inbox });
         }
         Ok(claimed)
     }
@@ -115,12 +123,5 @@ impl Tx<'_> {
             least = least.into_iter().chain(owner(tool, *version)?.flatten()).min();
         }
         Ok(least)
-    }
-
-    fn load(&self, key: i64) -> rusqlite::Result<Option<Claimed>> {
-        let Some(row) = row::load(self.statements.conn, key)? else { return Ok(None) };
-        let history = history::whole(self.statements.conn, key)?;
-        let inbox = row::inbox(self.statements.conn, key, i64::MIN)?;
-        Ok(Some(Claimed { row, history, inbox }))
     }
 }

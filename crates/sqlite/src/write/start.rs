@@ -80,11 +80,11 @@ impl Tx<'_> {
         desk: Option<i64>,
         wake: Option<i64>,
     ) -> rusqlite::Result<Option<i64>> {
-        let key = self.memory.task();
+        let key = self.memory.next_task();
         // Its events are appended next.
         let count = i64::try_from(new.events.len()).unwrap_or(0);
         let tail = (count > 0).then(|| self.memory.last_event() + count);
-        let rank = if desk == Some(READY) { self.memory.number() } else { 0 };
+        let rank = if desk == Some(READY) { self.memory.next_number() } else { 0 };
         let tags = match new.tags.is_empty() {
             true => None,
             // A map of strings always has a JSON form.
@@ -122,6 +122,10 @@ impl Tx<'_> {
         )?;
         if inserted == 0 {
             return Ok(None);
+        }
+        self.memory.take_task();
+        if rank > 0 {
+            self.memory.number();
         }
         for (name, value) in &new.tags {
             let sql = "INSERT INTO tag (name, value, task) VALUES (?, ?, ?)";
