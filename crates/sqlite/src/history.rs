@@ -4,7 +4,7 @@
 //! task's row. The rest is found by reading the end of the log; the writer sees to it that this end
 //! is never long.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::memory::Tail;
 
@@ -34,9 +34,15 @@ pub(crate) fn tail(conn: &Connection, task: i64) -> rusqlite::Result<Tail> {
 }
 
 fn pass(conn: &Connection, n: i64) -> rusqlite::Result<Option<Passed>> {
-    let mut statement = conn.prepare_cached("SELECT seq, before FROM event WHERE n = ?")?;
-    let event = |r: &rusqlite::Row<'_>| Ok(Passed { n, seq: r.get(0)?, before: r.get(1)? });
+    let mut statement = conn.prepare_cached("SELECT before, seq FROM event WHERE n = ?")?;
+    let event = |r: &Row<'_>| Ok(Passed { n, seq: r.get(1)?, before: before(r, n)? });
     statement.query_row([n], event).optional()
+}
+
+/// The place of the event before the one at `n`, from the first column. It always leads back: in a
+/// damaged file a walk ends too early, but it ends.
+fn before(row: &Row<'_>, n: i64) -> rusqlite::Result<Option<i64>> {
+    Ok(row.get::<_, Option<i64>>(0)?.filter(|before| *before < n))
 }
 
 /// All events of a task, newest first.
@@ -76,7 +82,7 @@ pub(crate) fn whole(conn: &Connection, task: i64) -> rusqlite::Result<(Vec<Vec<u
     let mut next = tail.last;
     let mut event = conn.prepare_cached("SELECT before, body FROM event WHERE n = ?")?;
     while let Some(n) = next {
-        let found = event.query_row([n], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
+        let found = event.query_row([n], |r| Ok((before(r, n)?, r.get(1)?))).optional()?;
         next = found.and_then(|(before, body)| {
             events.push(body);
             before

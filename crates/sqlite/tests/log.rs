@@ -193,3 +193,49 @@ async fn the_lease_of_a_task_that_was_removed_is_no_lease_of_the_next() {
     let park = Turn { events: Vec::new(), after: After::Park { wake: None }, ..turn(old, 0, b"") };
     assert_eq!(one.turn(park).await.unwrap_err().refusal(), Some(&Refusal::Fenced));
 }
+
+#[tokio::test]
+async fn a_start_that_is_refused_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tasks.db");
+    let store = Store::open(&path).unwrap();
+    held(&store, "a").await;
+    // A number that changes with every commit of another connection.
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let commits = || -> i64 { other.query_row("PRAGMA data_version", [], |r| r.get(0)).unwrap() };
+    let before = commits();
+    for hold in [true, false] {
+        let refused = store.start(NewTask { hold, ..task("a") }).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&Refusal::Exists));
+    }
+    assert_eq!(commits(), before);
+    held(&store, "b").await;
+    assert_ne!(commits(), before);
+}
+
+#[tokio::test]
+async fn a_log_that_leads_in_circles_is_read_to_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tasks.db");
+    for (name, damage) in [("self", "n"), ("next", "n + 1"), ("far", "99"), ("nowhere", "-1")] {
+        let store = Store::open(&path).unwrap();
+        let lease = held(&store, name).await;
+        go_on(&store, lease, 1, 4).await;
+        let mut parked = turn(lease, 4, b"4");
+        parked.after = After::Yield;
+        store.turn(parked).await.unwrap();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        let sql = format!("UPDATE event SET before = {damage} WHERE task = ? AND seq = 2");
+        assert_eq!(other.execute(&sql, [lease.key.0]).unwrap(), 1);
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let page = store.history(lease.key, order, None, 99).await.unwrap();
+            assert_eq!(page.events.len(), 3, "{name}: 2, 3 and 4 can be reached");
+        }
+        let claimed = claim(&store).await;
+        assert_eq!(lines(&claimed[0].history), ["2", "3", "4"], "{name}");
+        // What is there can still be removed.
+        let over = Turn { after: end(false), ..turn(claimed[0].lease(), 5, b"over") };
+        store.turn(over).await.unwrap();
+        store.purge(operator(), id(name)).await.unwrap();
+    }
+}

@@ -11,6 +11,7 @@ mod anew;
 mod cancel;
 mod children;
 mod events;
+mod held_back;
 mod idle;
 mod limits;
 mod lost_answers;

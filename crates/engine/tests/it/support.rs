@@ -91,6 +91,11 @@ pub(crate) fn bob() -> Principal {
     Principal::new("bob").unwrap()
 }
 
+/// A task that waits stays in memory for as long as a test takes.
+pub(crate) fn staying() -> Settings {
+    Settings { park_after: HOUR, ..settings() }
+}
+
 /// Small numbers, so that tests see parking and limits.
 pub(crate) fn settings() -> Settings {
     Settings { park_after: Duration::from_millis(50), ..Settings::default() }

@@ -86,19 +86,21 @@ impl Tx<'_> {
                 self.set_tail(key, card)?;
                 self.give_back(key, status)?;
             }
-            After::Park { wake } => {
+            After::Park { .. } if status.is_halted() => {
                 self.set_tail(key, card)?;
-                if status.is_halted() {
-                    self.give_back(key, status)?;
-                    return Ok(false);
-                }
+                self.give_back(key, status)?;
+            }
+            After::Park { wake } => {
                 let sql = "SELECT 1 FROM inbox WHERE task = ? LIMIT 1";
                 if self.first(sql, [key], |_| Ok(()))?.is_some() {
+                    self.set_tail(key, card)?;
                     self.put_ready(key)?;
                     return Ok(true);
                 }
-                let sql = "UPDATE task SET desk = NULL, wake = ?, shelf = status WHERE key = ?";
-                self.alter(key, sql, params![wake.map(|wake| wake.0), key])?;
+                self.memory.not_loose(key);
+                let sql = "UPDATE task SET desk = NULL, wake = ?, shelf = status, tail = ?
+                           WHERE key = ?";
+                self.alter(key, sql, params![wake.map(|wake| wake.0), card.tail.last, key])?;
             }
             After::End { status, expires, end, tell, keep } => {
                 if !card.bare {
