@@ -111,13 +111,13 @@ CREATE INDEX kept_id ON kept (id);
 CREATE INDEX kept_until ON kept (until);
 
 CREATE TABLE question (
-    n INTEGER PRIMARY KEY,
     task INTEGER NOT NULL,
     key TEXT NOT NULL,
+    n INTEGER NOT NULL,
     op INTEGER NOT NULL,
-    body BLOB NOT NULL
-);
-CREATE UNIQUE INDEX question_key ON question (task, key);
+    body BLOB NOT NULL,
+    PRIMARY KEY (task, key)
+) WITHOUT ROWID;
 
 CREATE TABLE activity (
     key INTEGER PRIMARY KEY,

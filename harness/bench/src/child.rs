@@ -1,13 +1,14 @@
 //! Processes that a measurement starts.
 
 use std::{
-    path::PathBuf,
+    fmt,
+    path::{Path, PathBuf},
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
 use clap::Parser;
-use steadfast_engine::{Action, Answer, Json, ListTasks, TaskId};
+use steadfast_engine::{Action, Answer, Engine, Json, ListTasks, TaskId, Tasks};
 
 use crate::{
     Result,
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// The store.
     #[arg(long)]
     store: PathBuf,
+    /// A second, small store to compare with.
+    #[arg(long)]
+    beside: Option<PathBuf>,
     /// How many.
     #[arg(long, default_value_t = 0)]
     count: u64,
@@ -85,45 +89,119 @@ async fn serve(args: &Args) -> Result<()> {
     std::future::pending().await
 }
 
-/// On a store full of parked tasks: resident memory, and what a call costs. All times in seconds.
+/// On a store full of parked tasks, resident memory; then what a call costs there and on a small
+/// one, in turns, so that both have the same moments of the machine. All times in seconds.
 async fn parked(args: &Args) -> Result<()> {
-    let engine = tools::engine(&args.store, Duration::ZERO, &Probe::default())?;
-    let tasks = engine.tasks(tools::ada());
+    let large = Parked::open(&args.store, args.count, args.round)?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let rss = resident_mb()?;
-    let mut ids = Vec::new();
-    // Spread over the whole store.
-    let stride = (args.count / 200).max(1);
-    for n in 0..200.min(args.count) {
-        ids.push(TaskId::new(format!("task-{}", n * stride + args.round))?);
+    let beside = args.beside.as_ref().ok_or("--beside is missing")?;
+    let small = Parked::open(beside, PARKED_FEW, args.round)?;
+    large.warm_up().await?;
+    small.warm_up().await?;
+    let get = Pair::of(|n| small.get(n), |n| large.get(n)).await?;
+    let list = Pair::of(|_| small.list(), |_| large.list()).await?;
+    // Last, since it changes the stores.
+    let answer = Pair::of(|n| small.answer(n), |n| large.answer(n)).await?;
+    println!("{rss} {answer} {get} {list}");
+    small.engine.shutdown(Duration::from_secs(5)).await;
+    large.engine.shutdown(Duration::from_secs(5)).await;
+    Ok(())
+}
+
+/// How many tasks wait in the small store.
+pub(crate) const PARKED_FEW: u64 = 1_000;
+
+/// How many tasks a round asks about.
+const PROBES: u64 = 100;
+
+/// A store full of tasks that wait for an answer.
+struct Parked {
+    engine: Engine,
+    tasks: Tasks,
+    count: u64,
+    round: u64,
+}
+
+impl Parked {
+    fn open(store: &Path, count: u64, round: u64) -> Result<Parked> {
+        let engine = tools::engine(store, Duration::ZERO, &Probe::default())?;
+        let tasks = engine.tasks(tools::ada());
+        Ok(Parked { engine, tasks, count, round })
     }
-    let (mut answers, mut gets, mut lists) = (Vec::new(), Vec::new(), Vec::new());
-    // Others first, all over the store: a server that runs has the upper pages of its trees in
-    // memory, and not the task that is asked for.
-    for n in 0..10_000 {
-        let other = (n * 7_919 + 3) % args.count;
-        tasks.get(&TaskId::new(format!("task-{other}"))?).await?;
+
+    /// One of those that this round asks about. They are spread over the store, but for the newest,
+    /// which the listings show: they stay as they are in both.
+    fn id(&self, n: u64) -> Result<TaskId> {
+        let stride = (self.count - self.count / 10) / PROBES;
+        Ok(TaskId::new(format!("task-{}", n * stride + self.round))?)
     }
-    for id in &ids {
+
+    /// Others first, all over the store: a server that runs has the upper pages of its trees in
+    /// memory, and not the task that is asked for.
+    async fn warm_up(&self) -> Result<()> {
+        for n in 0..10_000 {
+            let other = (n * 7_919 + 3) % self.count;
+            self.tasks.get(&TaskId::new(format!("task-{other}"))?).await?;
+        }
+        Ok(())
+    }
+
+    async fn get(&self, n: u64) -> Result<f64> {
+        let id = self.id(n)?;
         let begun = Instant::now();
-        tasks.get(id).await?;
-        gets.push(begun.elapsed().as_secs_f64());
+        self.tasks.get(&id).await?;
+        Ok(begun.elapsed().as_secs_f64())
     }
-    for _ in 0..200 {
+
+    async fn list(&self) -> Result<f64> {
         let begun = Instant::now();
-        tasks.list(ListTasks { limit: 50, ..ListTasks::default() }).await?;
-        lists.push(begun.elapsed().as_secs_f64());
+        self.tasks.list(ListTasks { limit: 50, ..ListTasks::default() }).await?;
+        Ok(begun.elapsed().as_secs_f64())
     }
-    for id in &ids {
+
+    /// Until the task has its answer and has ended.
+    async fn answer(&self, n: u64) -> Result<f64> {
+        let id = self.id(n)?;
         let begun = Instant::now();
         let yes = Json::of(&serde_json::json!({ "approved": true })).ok();
-        tasks.answer(id, "input", Answer { action: Action::Accept, content: yes }).await?;
-        tasks.wait(id).await?;
-        answers.push(begun.elapsed().as_secs_f64());
+        self.tasks.answer(&id, "input", Answer { action: Action::Accept, content: yes }).await?;
+        self.tasks.wait(&id).await?;
+        Ok(begun.elapsed().as_secs_f64())
     }
-    println!("{rss} {} {} {}", median(&answers), median(&gets), median(&lists));
-    engine.shutdown(Duration::from_secs(5)).await;
-    Ok(())
+}
+
+/// Times on the small store and on the large one.
+#[derive(Default)]
+struct Pair {
+    small: Vec<f64>,
+    large: Vec<f64>,
+}
+
+impl Pair {
+    /// Who comes first changes: the second finds the code in the processor's caches.
+    async fn of(
+        small: impl AsyncFn(u64) -> Result<f64>,
+        large: impl AsyncFn(u64) -> Result<f64>,
+    ) -> Result<Pair> {
+        let mut pair = Pair::default();
+        for n in 0..PROBES {
+            if n % 2 == 0 {
+                pair.small.push(small(n).await?);
+                pair.large.push(large(n).await?);
+            } else {
+                pair.large.push(large(n).await?);
+                pair.small.push(small(n).await?);
+            }
+        }
+        Ok(pair)
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", median(&self.small), median(&self.large))
+    }
 }
 
 /// Does nothing for a while: wake-ups a second, and bytes written.

@@ -6,38 +6,37 @@ use steadfast_engine::{Status, TaskId};
 
 use crate::{
     EngineArgs, Result,
+    child::PARKED_FEW,
     report::{Bound, Report},
     tools::{self, Probe},
 };
-
-struct Seen {
-    rss: f64,
-    answer: f64,
-    get: f64,
-    list: f64,
-}
 
 pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()> {
     let many = if args.quick { 20_000 } else { 1_000_000 };
     let dir = args.scratch()?;
     let (small, large) = (dir.path().join("small"), dir.path().join("large"));
-    fill(&small, 1_000).await?;
+    fill(&small, PARKED_FEW).await?;
     eprintln!("parked: filling a store with {many} tasks");
     fill(&large, many).await?;
     let (mut rss, mut answer, mut get, mut list) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut get_us, mut answer_us) = (Vec::new(), Vec::new());
     // Each round answers the tasks it asks about, so it asks about other ones the next time.
-    for round in 0..if args.quick { 1 } else { 3 } {
-        let few = look(&small, 1_000, round).await?;
-        let lots = look(&large, many, round).await?;
-        rss.push(lots.rss);
-        answer.push(lots.answer / few.answer);
-        get.push(lots.get / few.get);
-        list.push(lots.list / few.list);
+    for round in 0..if args.quick { 1 } else { 7 } {
+        let [resident, answer_few, answer_many, get_few, get_many, list_few, list_many] =
+            look(&small, &large, many, round)?;
+        rss.push(resident);
+        answer.push(answer_many / answer_few);
+        get.push(get_many / get_few);
+        list.push(list_many / list_few);
+        get_us.push(get_many * 1e6);
+        answer_us.push(answer_many * 1e6);
     }
     report.add("parked_1m_rss_mb", rss, Bound::AtMost(300.0));
     report.add("parked_answer_ratio", answer, Bound::AtMost(1.3));
     report.add("get_1m_ratio", get, Bound::AtMost(1.3));
     report.add("list_1m_ratio", list, Bound::AtMost(1.3));
+    report.add("parked_answer_us", answer_us, Bound::None);
+    report.add("get_1m_us", get_us, Bound::None);
     Ok(())
 }
 
@@ -78,19 +77,17 @@ async fn fill(path: &Path, count: u64) -> Result<()> {
     Ok(())
 }
 
-async fn look(path: &Path, count: u64, round: u64) -> Result<Seen> {
+fn look(small: &Path, large: &Path, count: u64, round: u64) -> Result<[f64; 7]> {
     let output = Command::new(std::env::current_exe()?)
         .args(["child", "parked", "--count", &count.to_string()])
         .args(["--round", &round.to_string(), "--store"])
-        .arg(path)
+        .arg(large)
+        .arg("--beside")
+        .arg(small)
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    match numbers[..] {
-        [rss, answer, get, list] => Ok(Seen { rss, answer, get, list }),
-        _ => {
-            Err(format!("the child said {text:?}: {}", String::from_utf8_lossy(&output.stderr))
-                .into())
-        }
-    }
+    numbers.try_into().map_err(|_| {
+        format!("the child said {text:?}: {}", String::from_utf8_lossy(&output.stderr)).into()
+    })
 }
