@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Range,
     path::{Path, PathBuf},
     sync::atomic::Ordering,
     time::{Duration, Instant},
@@ -97,12 +98,13 @@ async fn parked(args: &Args) -> Result<()> {
     let rss = resident_mb()?;
     let beside = args.beside.as_ref().ok_or("--beside is missing")?;
     let small = Parked::open(beside, PARKED_FEW, args.round)?;
-    large.warm_up().await?;
-    small.warm_up().await?;
-    let get = Pair::of(|n| small.get(n), |n| large.get(n)).await?;
-    let list = Pair::of(|_| small.list(), |_| large.list()).await?;
+    // The first ones don't count: a server that runs has the upper pages of its trees in memory, and
+    // not the task that is asked for.
+    Pair::of(0..10_000, |n| small.get(n), |n| large.get(n)).await?;
+    let get = Pair::of(10_000..12_000, |n| small.get(n), |n| large.get(n)).await?;
+    let list = Pair::of(0..200, |_| small.list(), |_| large.list()).await?;
     // Last, since it changes the stores.
-    let answer = Pair::of(|n| small.answer(n), |n| large.answer(n)).await?;
+    let answer = Pair::of(0..ANSWERS, |n| small.answer(n), |n| large.answer(n)).await?;
     println!("{rss} {answer} {get} {list}");
     small.engine.shutdown(Duration::from_secs(5)).await;
     large.engine.shutdown(Duration::from_secs(5)).await;
@@ -112,8 +114,8 @@ async fn parked(args: &Args) -> Result<()> {
 /// How many tasks wait in the small store.
 pub(crate) const PARKED_FEW: u64 = 1_000;
 
-/// How many tasks a round asks about.
-const PROBES: u64 = 100;
+/// How many tasks a round answers.
+const ANSWERS: u64 = 100;
 
 /// A store full of tasks that wait for an answer.
 struct Parked {
@@ -130,25 +132,19 @@ impl Parked {
         Ok(Parked { engine, tasks, count, round })
     }
 
-    /// One of those that this round asks about. They are spread over the store, but for the newest,
-    /// which the listings show: they stay as they are in both.
-    fn id(&self, n: u64) -> Result<TaskId> {
-        let stride = (self.count - self.count / 10) / PROBES;
-        Ok(TaskId::new(format!("task-{}", n * stride + self.round))?)
+    /// From one task that a round answers to its next. They are spread over the store, but for the
+    /// newest, which the listings show: they stay as they are.
+    fn stride(&self) -> u64 {
+        (self.count - self.count / 10) / ANSWERS
     }
 
-    /// Others first, all over the store: a server that runs has the upper pages of its trees in
-    /// memory, and not the task that is asked for.
-    async fn warm_up(&self) -> Result<()> {
-        for n in 0..10_000 {
-            let other = (n * 7_919 + 3) % self.count;
-            self.tasks.get(&TaskId::new(format!("task-{other}"))?).await?;
-        }
-        Ok(())
-    }
-
+    /// One that waits, anywhere in the store.
     async fn get(&self, n: u64) -> Result<f64> {
-        let id = self.id(n)?;
+        let stride = self.stride();
+        let far = (n + 20_000 * self.round) * 7_919 % (ANSWERS * stride);
+        // The rounds before have answered the first of each stride.
+        let waits = far - far % stride + (far % stride).max(self.round);
+        let id = TaskId::new(format!("task-{waits}"))?;
         let begun = Instant::now();
         self.tasks.get(&id).await?;
         Ok(begun.elapsed().as_secs_f64())
@@ -162,7 +158,7 @@ impl Parked {
 
     /// Until the task has its answer and has ended.
     async fn answer(&self, n: u64) -> Result<f64> {
-        let id = self.id(n)?;
+        let id = TaskId::new(format!("task-{}", n * self.stride() + self.round))?;
         let begun = Instant::now();
         let yes = Json::of(&serde_json::json!({ "approved": true })).ok();
         self.tasks.answer(&id, "input", Answer { action: Action::Accept, content: yes }).await?;
@@ -181,11 +177,12 @@ struct Pair {
 impl Pair {
     /// Who comes first changes: the second finds the code in the processor's caches.
     async fn of(
+        range: Range<u64>,
         small: impl AsyncFn(u64) -> Result<f64>,
         large: impl AsyncFn(u64) -> Result<f64>,
     ) -> Result<Pair> {
         let mut pair = Pair::default();
-        for n in 0..PROBES {
+        for n in range {
             if n % 2 == 0 {
                 pair.small.push(small(n).await?);
                 pair.large.push(large(n).await?);

@@ -9,6 +9,7 @@ use steadfast_store::{
 use super::Readers;
 use crate::{
     row::{self, activity_columns, task_columns},
+    schema::question_places,
     tx::all,
 };
 
@@ -38,9 +39,9 @@ impl Readers {
     }
 
     pub(crate) fn questions(&self, key: TaskKey) -> Result<Vec<QuestionRow>> {
-        let sql = "SELECT key, op, body FROM question WHERE task = ? ORDER BY n";
+        let sql = "SELECT key, op, body FROM question WHERE place BETWEEN ? AND ? ORDER BY place";
         self.point(|conn| {
-            all(conn, sql, [key.0], |r| {
+            all(conn, sql, question_places(key.0), |r| {
                 Ok(QuestionRow { key: r.get(0)?, op: OpId(r.get(1)?), body: r.get(2)? })
             })
         })

@@ -10,6 +10,7 @@ use crate::{
     error::Fault,
     memory::{Card, Tail},
     row,
+    schema::question_places,
     tx::Tx,
 };
 
@@ -106,8 +107,9 @@ impl Tx<'_> {
         if turn.restart {
             return Ok(false);
         }
-        let sql = "SELECT 1 FROM question WHERE task = ? AND key = ?";
-        let open = self.first(sql, params![turn.lease.key.0, question], |_| Ok(()))?;
+        let sql = "SELECT 1 FROM question WHERE place BETWEEN ? AND ? AND key = ?";
+        let [first, last] = question_places(turn.lease.key.0);
+        let open = self.first(sql, params![first, last, question], |_| Ok(()))?;
         Ok(open.is_some())
     }
 

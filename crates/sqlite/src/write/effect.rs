@@ -7,6 +7,7 @@ use steadfast_store::{Effect, Error, NewTask, Refusal, Started};
 use super::Done;
 use crate::{
     error::Fault,
+    schema::question_places,
     tx::{Reach, Tx},
 };
 
@@ -21,12 +22,12 @@ impl Tx<'_> {
         match effect {
             Effect::OpenQuestion { key: question, op, body } => {
                 self.close_question(key, question)?;
-                let n = self.memory.number();
-                let sql = "INSERT INTO question (n, task, key, op, body) VALUES (?, ?, ?, ?, ?)";
-                self.run(sql, params![n, key, question, op.0, body])?;
+                self.open_question(key, question, *op, body)?;
             }
             Effect::CloseQuestion { key: question }
-            | Effect::ExpireQuestion { key: question, .. } => self.close_question(key, question)?,
+            | Effect::ExpireQuestion { key: question, .. } => {
+                self.close_question(key, question)?;
+            }
             Effect::ScheduleActivity { op, name, token, body } => {
                 self.schedule(key, *op, name, token, body)?;
             }
@@ -55,9 +56,46 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn close_question(&self, key: i64, question: &str) -> rusqlite::Result<()> {
-        let sql = "DELETE FROM question WHERE task = ? AND key = ?";
-        self.run(sql, params![key, question]).map(drop)
+    fn open_question(
+        &self,
+        key: i64,
+        question: &str,
+        op: OpId,
+        body: &[u8],
+    ) -> rusqlite::Result<()> {
+        let sql = "SELECT max(place) FROM question WHERE place BETWEEN ? AND ?";
+        let [first, last] = question_places(key);
+        let place = match self.first(sql, [first, last], |r| r.get::<_, Option<i64>>(0))?.flatten()
+        {
+            Some(top) if top == last => self.close_ranks(first, last)?,
+            Some(top) => top + 1,
+            None => first,
+        };
+        let sql = "INSERT INTO question (place, key, op, body) VALUES (?, ?, ?, ?)";
+        self.run(sql, params![place, question, op.0, body]).map(drop)
+    }
+
+    /// Moves a task's questions to its first places, and says which is free then. Needed only after
+    /// millions of questions, if one was open at all times.
+    fn close_ranks(&self, first: i64, last: i64) -> rusqlite::Result<i64> {
+        let sql = "SELECT place FROM question WHERE place BETWEEN ? AND ? ORDER BY place";
+        let mut free = first;
+        for place in self.all(sql, [first, last], |r| r.get::<_, i64>(0))? {
+            self.run("UPDATE question SET place = ? WHERE place = ?", [free, place])?;
+            free += 1;
+        }
+        Ok(free)
+    }
+
+    /// The operation of a question that was open and is not any more.
+    pub(crate) fn close_question(
+        &self,
+        key: i64,
+        question: &str,
+    ) -> rusqlite::Result<Option<OpId>> {
+        let sql = "DELETE FROM question WHERE place BETWEEN ? AND ? AND key = ? RETURNING op";
+        let [first, last] = question_places(key);
+        self.first(sql, params![first, last, question], |r| r.get(0).map(OpId))
     }
 
     fn schedule(

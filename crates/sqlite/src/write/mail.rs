@@ -135,9 +135,7 @@ impl Tx<'_> {
         body: &[u8],
     ) -> Done<Touched> {
         let found = self.find_open(caller, id)?;
-        let sql = "DELETE FROM question WHERE task = ? AND key = ? RETURNING op";
-        let op = self.first(sql, params![found.key, question], |r| r.get(0))?;
-        let op = op.map(OpId).ok_or(Refusal::NotOpen)?;
+        let op = self.close_question(found.key, question)?.ok_or(Refusal::NotOpen)?;
         self.deliver(found.key, Some(op), body, &mut Reach::default())?;
         Ok(self.touched(found.key, found.desk))
     }
