@@ -21,6 +21,13 @@ pub enum Note {
         /// The line.
         text: String,
     },
+    /// A mark for whoever serves the task, in place of the one of that name before it.
+    Mark {
+        /// Its name.
+        name: String,
+        /// What it says.
+        value: Json,
+    },
 }
 
 /// What a task keeps when it continues as new.

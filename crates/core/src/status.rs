@@ -1,8 +1,10 @@
 //! What the world sees of a task.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Timestamp};
+use crate::{Failure, Json, Timestamp};
 
 /// Where a task stands.
 ///
@@ -151,6 +153,9 @@ pub struct View {
     /// How its undoing stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
+    /// Marks that the task has set, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, Json>,
 }
 
 #[cfg(test)]

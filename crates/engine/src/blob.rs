@@ -14,12 +14,14 @@ pub(crate) struct About {
     pub(crate) rerun_of: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<Json>,
     pub(crate) retention: Ttl,
 }
 
 impl Default for About {
     fn default() -> About {
-        About { parent: None, rerun_of: None, trace: None, retention: Ttl::days(7) }
+        About { parent: None, rerun_of: None, trace: None, call: None, retention: Ttl::days(7) }
     }
 }
 

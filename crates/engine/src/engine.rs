@@ -339,6 +339,13 @@ impl Engine {
         Tasks::new(self.core.clone(), None)
     }
 
+    /// Changes whenever a task of any principal may have begun to ask something, in this process or in
+    /// another.
+    #[must_use]
+    pub fn questions(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.core.watchers.questions()
+    }
+
     /// Ends in good order: no new turns, steps and activities in flight have `deadline` to finish,
     /// and what is left is handed back so that another process (or the next start) goes on with it.
     /// Returns whether everything in flight had finished.

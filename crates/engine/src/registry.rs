@@ -60,6 +60,12 @@ impl Tool {
         self
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether this code can run a task of this version, or of none yet.
     pub(crate) fn serves(&self, version: Option<u32>) -> bool {
         version.is_none_or(|version| (self.oldest..=self.version).contains(&version))

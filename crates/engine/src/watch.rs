@@ -6,15 +6,19 @@ use std::{
 };
 
 use steadfast_store::TaskKey;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-/// Who waits for which task. Holds only tasks that somebody waits for.
+/// Who waits for which task, or for questions of any. Holds only tasks that somebody waits for.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<HashMap<TaskKey, (usize, Arc<Notify>)>>);
+pub(crate) struct Watchers {
+    by_task: Mutex<HashMap<TaskKey, (usize, Arc<Notify>)>>,
+    /// How often a task may have begun to ask something.
+    questions: watch::Sender<u64>,
+}
 
 impl Watchers {
     fn map(&self) -> MutexGuard<'_, HashMap<TaskKey, (usize, Arc<Notify>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to watch. Changes from here on are seen by [`Watch::notify`].
@@ -31,11 +35,22 @@ impl Watchers {
         }
     }
 
+    /// A task asks something.
+    pub(crate) fn asked(&self) {
+        self.questions.send_modify(|count| *count += 1);
+    }
+
+    /// Changes whenever a task may have begun to ask something.
+    pub(crate) fn questions(&self) -> watch::Receiver<u64> {
+        self.questions.subscribe()
+    }
+
     /// Another process changed something, and may have changed anything.
     pub(crate) fn all_changed(&self) {
         for (_, notify) in self.map().values() {
             notify.notify_waiters();
         }
+        self.asked();
     }
 }
 

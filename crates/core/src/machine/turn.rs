@@ -81,6 +81,9 @@ impl Machine {
             Note::Status(text) => self.view.message = Some(text.clone()),
             Note::Progress(progress) => self.view.progress = Some(progress.clone()),
             Note::Log { .. } => {}
+            Note::Mark { name, value } => {
+                self.view.marks.insert(name.clone(), value.clone());
+            }
         }
         // Of the progress that a step reports in a row only the last matters.
         if let (None, Note::Progress(_), Some(last)) = (op, &note, self.pending.last_mut())

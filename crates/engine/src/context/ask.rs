@@ -66,6 +66,14 @@ impl Context {
     }
 }
 
+impl<T: JsonSchema> Question<T> {
+    /// Asks, and gives the answer as it came.
+    pub async fn answer(self) -> Result<Answer> {
+        let (ctx, call) = self.call()?;
+        outcome(Op::new(&ctx.shared, call).result().await)
+    }
+}
+
 impl<T> Question<T> {
     /// The key under which it is answered: used as given the first time, and with a number behind
     /// it when it repeats within the task's life.

@@ -23,7 +23,9 @@ pub(crate) use op::Wakers;
 use serde::Serialize;
 pub use signal::{Signal, Sleep};
 pub use state::State;
-use steadfast_core::{FailureKind, Machine, Note, Principal, Progress, Scope, TaskId, Timestamp};
+use steadfast_core::{
+    FailureKind, Json, Machine, Note, Principal, Progress, Scope, TaskId, Timestamp,
+};
 use steadfast_store::TaskKey;
 pub use step::{Attempt, Step, StepFn};
 use tokio_util::sync::CancellationToken;
@@ -53,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) owner: Option<Principal>,
     /// What the task was started with, for its children.
     pub(crate) trace: Option<String>,
+    /// What is known of the call that started it, for itself and its children.
+    pub(crate) call: Option<Json>,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -99,6 +103,13 @@ impl Context {
         self.shared.owner.as_ref()
     }
 
+    /// What was said of the call that started this task, or the task that started it: see
+    /// [`Start::call`](crate::Start::call).
+    #[must_use]
+    pub fn call(&self) -> Option<&Json> {
+        self.shared.call.as_ref()
+    }
+
     /// Fires when the task is cancelled. For work that a step started elsewhere; the step's own
     /// future is dropped at its next await.
     #[must_use]
@@ -110,11 +121,7 @@ impl Context {
         self.shared.core.settings.max_payload
     }
 
-    pub(crate) fn payload<T: Serialize + ?Sized>(
-        &self,
-        what: &str,
-        value: &T,
-    ) -> Result<steadfast_core::Json> {
+    pub(crate) fn payload<T: Serialize + ?Sized>(&self, what: &str, value: &T) -> Result<Json> {
         payload(what, value, self.max_payload())
     }
 
@@ -167,6 +174,15 @@ impl Context {
     /// Writes a line to the task's log. 64 KiB of it are kept, as of a status.
     pub fn log(&self, level: &str, text: impl Into<String>) {
         self.note(Note::Log { level: clip(level.into()), text: clip(text.into()) });
+    }
+
+    /// Sets a mark on the task for whoever serves it: [`TaskInfo::marks`](crate::TaskInfo::marks).
+    pub fn mark<T: Serialize + ?Sized>(&self, name: impl Into<String>, value: &T) -> Result<()> {
+        let name = name.into();
+        crate::limits::name("the mark's name", &name)?;
+        let value = self.payload("the mark", value)?;
+        self.note(Note::Mark { name, value });
+        Ok(())
     }
 
     fn note(&self, note: Note) {

@@ -220,6 +220,7 @@ impl Runner {
             tool: row.tool.clone(),
             owner: row.owner.clone(),
             trace: about.trace.clone(),
+            call: about.call.clone(),
             cancel: CancellationToken::new(),
         });
         let context = Context { shared: shared.clone() };

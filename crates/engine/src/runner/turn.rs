@@ -145,6 +145,9 @@ impl Runner {
                 if visible || turn.events.iter().any(|r| matches!(r.event, Event::Noted { .. })) {
                     self.core.watchers.changed(self.lease.key);
                 }
+                if turn.events.iter().any(|r| matches!(r.event, Event::QuestionAsked { .. })) {
+                    self.core.watchers.asked();
+                }
                 if let Some(ended) = ended {
                     let failed = self.shown.0 == Status::Failed;
                     let undoes = failed && !self.shared.machine().undos().is_empty();

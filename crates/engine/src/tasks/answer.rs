@@ -11,10 +11,23 @@ impl Tasks {
     /// not is refused with the reason, and the question stays open. The first valid answer counts.
     pub async fn answer(&self, id: &TaskId, key: &str, answer: Answer) -> Result<()> {
         let (tasks, id, key) = (self.clone(), id.clone(), key.to_owned());
-        finish(&self.core, async move { tasks.answer_whole(&id, &key, answer).await }).await
+        finish(&self.core, async move { tasks.answer_whole(&id, &key, answer, true).await }).await
     }
 
-    async fn answer_whole(&self, id: &TaskId, key: &str, answer: Answer) -> Result<()> {
+    /// The same without a look at the schema: for a front whose questions are checked by the task
+    /// itself, so that it can ask again and say why.
+    pub async fn answer_unchecked(&self, id: &TaskId, key: &str, answer: Answer) -> Result<()> {
+        let (tasks, id, key) = (self.clone(), id.clone(), key.to_owned());
+        finish(&self.core, async move { tasks.answer_whole(&id, &key, answer, false).await }).await
+    }
+
+    async fn answer_whole(
+        &self,
+        id: &TaskId,
+        key: &str,
+        answer: Answer,
+        check: bool,
+    ) -> Result<()> {
         let row = self.row(id).await?;
         Self::check_status(&row, id)?;
         let not_asked = || CallError::NotAsked { id: id.clone(), key: key.to_owned() };
@@ -28,7 +41,7 @@ impl Tasks {
         if answer.content.as_ref().is_some_and(|content| content.text().len() > limit) {
             return Err(CallError::TooLarge { what: "the answer", limit });
         }
-        if answer.action == Action::Accept {
+        if check && answer.action == Action::Accept {
             let null = steadfast_core::Json::null();
             let content = answer.content.as_ref().unwrap_or(&null);
             context::check(&ask.schema, content).map_err(|error| CallError::BadAnswer {

@@ -47,6 +47,8 @@ pub struct TaskInfo {
     pub rerun_of: Option<TaskId>,
     /// The trace context it was started with.
     pub trace: Option<String>,
+    /// What was said of the call that started it.
+    pub call: Option<Json>,
     /// What the task last said of itself.
     pub message: Option<String>,
     /// How far it is.
@@ -59,6 +61,8 @@ pub struct TaskInfo {
     pub reason: Option<String>,
     /// How its undoing stands.
     pub compensation: Option<Compensation>,
+    /// Marks that the task has set, by name.
+    pub marks: BTreeMap<String, Json>,
     /// Its result.
     pub output: Option<Json>,
     /// Its open questions, in the order they were asked. Empty in listings.
@@ -154,12 +158,14 @@ pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
         parent: about.parent,
         rerun_of: about.rerun_of,
         trace: about.trace,
+        call: about.call,
         message: view.message,
         progress: view.progress,
         failure: view.failure,
         retry_at: view.retry_at,
         reason: view.reason,
         compensation: view.compensation,
+        marks: view.marks,
         output: None,
         questions: Vec::new(),
     };

@@ -33,6 +33,7 @@ pub struct Start {
     ttl: Option<Ttl>,
     delay: Option<Duration>,
     trace: Option<String>,
+    call: Option<std::result::Result<Json, String>>,
     unserved: bool,
 }
 
@@ -58,6 +59,7 @@ impl Tasks {
             ttl: None,
             delay: None,
             trace: None,
+            call: None,
             unserved: false,
         }
     }
@@ -100,6 +102,13 @@ impl Start {
         self
     }
 
+    /// What the task and its children may want to know of the call that started it: who called, and
+    /// what the caller can do. It never changes, and a replay sees the same.
+    pub fn call<T: Serialize + ?Sized>(mut self, call: &T) -> Start {
+        self.call = Some(Json::of(call).map_err(|error| error.to_string()));
+        self
+    }
+
     /// Starts it although this process has no such tool: another one will run it.
     pub fn even_if_unserved(mut self) -> Start {
         self.unserved = true;
@@ -131,6 +140,10 @@ impl Start {
         if input.text().len() > limit {
             return Err(CallError::TooLarge { what: "the input", limit });
         }
+        let call = self.call.transpose().map_err(CallError::Payload)?;
+        if call.as_ref().is_some_and(|call| call.text().len() > limit) {
+            return Err(CallError::TooLarge { what: "what is said of the call", limit });
+        }
         let served = core.registry.tools.contains_key(&self.tool);
         if !served && !self.unserved {
             return Err(CallError::NoSuchTool(self.tool));
@@ -143,6 +156,7 @@ impl Start {
             parent: None,
             rerun_of: None,
             trace: self.trace,
+            call,
             retention: retention(&core, &self.tool, self.ttl),
         };
         let mut task = NewTask {
@@ -314,6 +328,7 @@ pub(crate) fn new_child(
         parent: Some(parent.id.clone()),
         rerun_of: None,
         trace: parent.trace.clone(),
+        call: parent.call.clone(),
         retention: retention(core, tool, None),
     };
     NewTask {

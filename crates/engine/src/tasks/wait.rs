@@ -4,9 +4,9 @@ use std::{pin::pin, sync::Arc};
 
 use steadfast_core::{Status, TaskId};
 
-use steadfast_store::TaskRow;
+use steadfast_store::{Order, TaskRow};
 
-use super::{Result, TaskInfo, Tasks};
+use super::{HistoryEntry, Result, TaskInfo, Tasks};
 use crate::runner::Nudge;
 
 impl Tasks {
@@ -32,6 +32,57 @@ impl Tasks {
     pub async fn wait_for_question(&self, id: &TaskId) -> Result<TaskInfo> {
         self.wait_for(id, |info| info.status.is_terminal() || info.status == Status::InputRequired)
             .await
+    }
+
+    /// Waits until the history has events from number `seen` on, or the task has ended; the new
+    /// events, oldest first, with the task as it was when they had been looked for.
+    ///
+    /// A task that [began anew](crate::Context::continue_as_new) counts its events from 0 again, with
+    /// [`Event::Started`](steadfast_core::Event) in front: if there are fewer than `seen`, all are new.
+    pub async fn wait_for_events(
+        &self,
+        id: &TaskId,
+        seen: u64,
+    ) -> Result<(TaskInfo, Vec<HistoryEntry>)> {
+        let key = self.row(id).await?.key;
+        let watch = self.core.watchers.watch(key);
+        loop {
+            let mut changed = pin!(watch.notify.notified());
+            let listening = changed.as_mut().enable();
+            // The state after the events, so that it shows no less than they tell; and the last events
+            // once more, for there are no others behind an end.
+            let mut events = self.events_from(id, seen).await?;
+            let info = self.show(self.row(id).await?).await?;
+            if info.status.is_terminal() {
+                events = self.events_from(id, seen).await?;
+            }
+            if !events.is_empty() || info.status.is_terminal() {
+                return Ok((info, events));
+            }
+            if !listening {
+                changed.await;
+            }
+        }
+    }
+
+    /// Newest first in the store, so that the cost is that of what is new.
+    async fn events_from(&self, id: &TaskId, seen: u64) -> Result<Vec<HistoryEntry>> {
+        let (mut events, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.history(id, Order::NewestFirst, cursor.as_deref(), 100).await?;
+            let known = page.entries.iter().any(|entry| entry.seq < seen);
+            events.extend(page.entries);
+            cursor = page.next;
+            if known || cursor.is_none() {
+                break;
+            }
+        }
+        let anew = events.first().is_some_and(|last| last.seq + 1 < seen);
+        if !anew {
+            events.retain(|entry| entry.seq >= seen);
+        }
+        events.reverse();
+        Ok(events)
     }
 
     /// Waits until the task is as wanted.

@@ -1,0 +1,124 @@
+//! Who calls, and what the caller can do.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use steadfast_core::Principal;
+
+use crate::wire::{Revision, TASKS};
+
+/// What a client has said that it can do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Capabilities(pub(crate) Map<String, Value>);
+
+impl Capabilities {
+    fn at(&self, path: &[&str]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.0.get(*first)?, |value, name| value.get(name))
+    }
+
+    fn has(&self, path: &[&str]) -> bool {
+        self.at(path).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
+    }
+
+    /// The tasks extension of 2026-07-28.
+    pub(crate) fn tasks(&self) -> bool {
+        self.has(&["extensions", TASKS])
+    }
+
+    /// Whether the client can be asked this.
+    pub(crate) fn can(&self, kind: InputKind) -> bool {
+        match kind {
+            // An empty object is the form mode alone: there was no other before 2025-11-25.
+            InputKind::Form => {
+                self.has(&["elicitation", "form"])
+                    || self.has(&["elicitation"]) && !self.has(&["elicitation", "url"])
+            }
+            InputKind::Url => self.has(&["elicitation", "url"]),
+            InputKind::Sample => self.has(&["sampling"]),
+            InputKind::SampleWithTools => self.has(&["sampling", "tools"]),
+            InputKind::Roots => self.has(&["roots"]),
+        }
+    }
+}
+
+/// What a client can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputKind {
+    Form,
+    Url,
+    Sample,
+    SampleWithTools,
+    Roots,
+}
+
+impl InputKind {
+    /// The capability a client needs for it, as the wire has it.
+    pub(crate) fn capability(self) -> Value {
+        match self {
+            InputKind::Form => serde_json::json!({ "elicitation": { "form": {} } }),
+            InputKind::Url => serde_json::json!({ "elicitation": { "url": {} } }),
+            InputKind::Sample => serde_json::json!({ "sampling": {} }),
+            InputKind::SampleWithTools => serde_json::json!({ "sampling": { "tools": {} } }),
+            InputKind::Roots => serde_json::json!({ "roots": {} }),
+        }
+    }
+
+    /// The kind of a request to a client, if it is one that we know.
+    pub(crate) fn of(method: &str, params: Option<&Value>) -> Option<InputKind> {
+        let has = |name| params.is_some_and(|params| params.get(name).is_some());
+        match method {
+            "elicitation/create"
+                if params.and_then(|p| p.get("mode")).is_some_and(|mode| mode == "url") =>
+            {
+                Some(InputKind::Url)
+            }
+            "elicitation/create" => Some(InputKind::Form),
+            "sampling/createMessage" if has("tools") || has("toolChoice") => {
+                Some(InputKind::SampleWithTools)
+            }
+            "sampling/createMessage" => Some(InputKind::Sample),
+            "roots/list" => Some(InputKind::Roots),
+            _ => None,
+        }
+    }
+}
+
+/// Who made a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) principal: Principal,
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: Capabilities,
+    /// Its name and version, as it says itself.
+    pub(crate) info: Option<Value>,
+}
+
+/// What a durable call is recorded with: what its code may want to know of who called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CallRecord {
+    pub(crate) revision: String,
+    #[serde(default)]
+    pub(crate) capabilities: Capabilities,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<Value>,
+    /// The input does not fit the schema, for this reason: nothing is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
+    /// The least level of log lines that were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) progress_token: Option<Value>,
+}
+
+/// Who called a durable tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caller {
+    /// Whose task it is.
+    pub principal: Option<Principal>,
+    /// The client's name and version, as it says itself: not to be relied on.
+    pub client_info: Option<Value>,
+    /// What the client can do, as it said when it called.
+    pub capabilities: Map<String, Value>,
+    /// The revision of the protocol that the call came in.
+    pub revision: Option<Revision>,
+}

@@ -1,0 +1,86 @@
+//! What a durable tool's code can do.
+
+use std::{ops::Deref, sync::Arc};
+
+use serde_json::Map;
+use steadfast_engine::Error;
+
+use crate::{
+    client::{CallRecord, Caller},
+    wire::Revision,
+};
+
+/// The mark of a task that has been handed to its client, with what the model is to read meanwhile.
+pub(crate) const HANDED_OUT: &str = "mcp.handed_out";
+
+/// What a durable tool can do: all that the engine's [`Context`](steadfast_engine::Context) can, and
+/// what needs a client.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub(crate) engine: steadfast_engine::Context,
+    pub(crate) call: Arc<CallRecord>,
+}
+
+impl Deref for Context {
+    type Target = steadfast_engine::Context;
+
+    fn deref(&self) -> &Self::Target {
+        &self.engine
+    }
+}
+
+impl Context {
+    pub(crate) fn new(engine: steadfast_engine::Context) -> Context {
+        let call = engine.call().and_then(|call| call.read().ok());
+        // Started from Rust: there is no client that could be asked.
+        let call = call.unwrap_or_else(|| CallRecord {
+            revision: String::new(),
+            capabilities: Default::default(),
+            client: None,
+            refused: None,
+            progress_token: None,
+        });
+        Context { engine, call: Arc::new(call) }
+    }
+
+    /// Who called, and with what.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        Caller {
+            principal: self.engine.owner().cloned(),
+            client_info: self.call.client.clone(),
+            capabilities: Map::clone(&self.call.capabilities.0),
+            revision: Revision::named(&self.call.revision),
+        }
+    }
+
+    /// Hands the task out to the client, for a tool that
+    /// [decides so itself](crate::Tool::hands_itself_out): until then the client's call waits, and
+    /// questions are asked in place of its answer. Nothing happens the second time, or for a client
+    /// that knows no tasks.
+    pub fn hand_out(&self) {
+        // A mark of this size is never refused.
+        let _ = self.engine.mark(HANDED_OUT, &serde_json::Value::Null);
+    }
+
+    /// The same, with something for the model to read while the task goes on.
+    pub fn immediate_response(&self, text: impl Into<String>) -> steadfast_engine::Result<()> {
+        self.engine.mark(HANDED_OUT, &text.into())
+    }
+}
+
+/// The code of an error that goes out as a JSON-RPC error, and not as a result that the model reads.
+const PROTOCOL: &str = "jsonrpc:";
+
+/// An error of the protocol: unlike any other error of a tool it goes to the client as a JSON-RPC
+/// error, which most clients don't show to the model.
+///
+/// Codes from -32000 to -32099 are for the protocol itself; take others.
+pub fn protocol_error(code: i64, message: impl std::fmt::Display) -> Error {
+    Error::new(message).code(format!("{PROTOCOL}{code}")).permanent()
+}
+
+/// The code of such an error.
+pub(crate) fn protocol_code(code: Option<&str>) -> Option<i64> {
+    code?.strip_prefix(PROTOCOL)?.parse().ok()
+}

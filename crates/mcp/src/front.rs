@@ -1,0 +1,174 @@
+//! What all requests have in common: the offer, the engine, the sessions.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value, json};
+use steadfast_core::Principal;
+use steadfast_engine::{Engine, Tasks};
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    catalog::Catalog,
+    client::Client,
+    outlet::Outlet,
+    session::{Session, Sessions},
+    settings::Settings,
+    wire::{Id, Object, Revision, meta},
+};
+
+/// Who the server is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) title: Option<String>,
+    pub(crate) website: Option<String>,
+    pub(crate) icons: Vec<crate::Icon>,
+    pub(crate) instructions: Option<String>,
+}
+
+impl Identity {
+    /// As a client of this revision reads it.
+    pub(crate) fn render(&self, revision: Revision) -> Value {
+        let mut info = json!({ "name": self.name, "version": self.version });
+        if let Some(fields) = info.as_object_mut() {
+            if let (Some(title), true) = (&self.title, revision >= Revision::V2025_06_18) {
+                fields.insert("title".into(), json!(title));
+            }
+            if revision >= Revision::V2025_11_25 {
+                if let Some(website) = &self.website {
+                    fields.insert("websiteUrl".into(), json!(website));
+                }
+                if !self.icons.is_empty() {
+                    fields.insert("icons".into(), json!(self.icons));
+                }
+            }
+        }
+        info
+    }
+}
+
+/// The front.
+pub(crate) struct Front {
+    pub(crate) identity: Identity,
+    pub(crate) settings: Settings,
+    pub(crate) catalog: Catalog,
+    pub(crate) engine: Engine,
+    pub(crate) sessions: Sessions,
+    /// A place for each request at work.
+    pub(crate) places: Semaphore,
+    /// Whoever calls without a name is this one principal, if that is allowed at all.
+    pub(crate) anonymous: Principal,
+    /// No more requests: streams end, and what is at work is finished.
+    pub(crate) draining: CancellationToken,
+    pub(crate) background: TaskTracker,
+    /// What goes into `_meta` of every result of 2026-07-28.
+    signature: String,
+}
+
+impl Front {
+    pub(crate) fn new(
+        identity: Identity,
+        settings: Settings,
+        catalog: Catalog,
+        engine: Engine,
+        anonymous: Principal,
+    ) -> Arc<Front> {
+        let signature =
+            json!({ meta::SERVER_INFO: identity.render(Revision::V2026_07_28) }).to_string();
+        Arc::new(Front {
+            sessions: Sessions::new(settings.max_sessions, settings.session_idle),
+            places: Semaphore::new(settings.max_requests),
+            identity,
+            settings,
+            catalog,
+            engine,
+            anonymous,
+            draining: CancellationToken::new(),
+            background: TaskTracker::new(),
+            signature,
+        })
+    }
+
+    /// A client's tasks.
+    pub(crate) fn tasks(&self, client: &Client) -> Tasks {
+        self.engine.tasks(client.principal.clone())
+    }
+
+    /// Begins a result: for 2026-07-28 it says of what type it is.
+    pub(crate) fn result(&self, client: &Client) -> Object {
+        match client.revision.is_stateless() {
+            true => Object::new().put("resultType", "complete"),
+            false => Object::new(),
+        }
+    }
+
+    /// Ends a result: for 2026-07-28 it says who we are.
+    pub(crate) fn close(&self, client: &Client, object: Object) -> String {
+        match client.revision.is_stateless() {
+            true => object.raw("_meta", &self.signature).close(),
+            false => object.close(),
+        }
+    }
+
+    /// The same, with more in `_meta`.
+    pub(crate) fn close_with(
+        &self,
+        client: &Client,
+        object: Object,
+        mut more: Map<String, Value>,
+    ) -> String {
+        if more.is_empty() {
+            return self.close(client, object);
+        }
+        if client.revision.is_stateless() {
+            let info = self.identity.render(client.revision);
+            more.insert(meta::SERVER_INFO.into(), info);
+        }
+        object.put("_meta", &more).close()
+    }
+
+    /// For how long a client may keep a listing, as the wire has it.
+    pub(crate) fn cache_hints(&self, client: &Client, object: Object, life: Duration) -> Object {
+        match client.revision.is_stateless() {
+            true => object.put("ttlMs", &millis(life)).put("cacheScope", "private"),
+            false => object,
+        }
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A request, and all that is known of it.
+pub(crate) struct Request<'a> {
+    pub(crate) id: &'a Id,
+    pub(crate) method: &'a str,
+    /// The text of an object.
+    pub(crate) params: &'a str,
+    pub(crate) client: Client,
+    /// Up to 2025-11-25.
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) meta: Meta,
+    pub(crate) outlet: Outlet,
+    /// Fires when the client has taken the request back.
+    pub(crate) cancel: CancellationToken,
+}
+
+/// What the `_meta` of a request says, but for who the client is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meta {
+    pub(crate) progress_token: Option<Value>,
+    pub(crate) log_level: Option<usize>,
+    pub(crate) trace: Option<String>,
+}
+
+/// The levels of log lines, least first.
+pub(crate) const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+pub(crate) fn level(name: &str) -> Option<usize> {
+    LEVELS.iter().position(|level| *level == name)
+}

@@ -1,0 +1,119 @@
+//! Streamable HTTP, of every revision that has it.
+
+mod auth;
+mod get;
+mod guard;
+mod headers;
+mod post;
+mod stream;
+
+use std::sync::Arc;
+
+pub use auth::{Auth, Bearer};
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::Response,
+    routing::{any, get as get_route},
+};
+pub(crate) use post::hear;
+use steadfast_core::Principal;
+
+use crate::{
+    front::Front,
+    wire::{RpcError, code, error_response},
+};
+
+/// What every request over HTTP needs.
+pub(crate) struct Http {
+    pub(crate) front: Arc<Front>,
+    pub(crate) auth: Auth,
+}
+
+/// The endpoint at `path`, with `/health` and `/ready` beside it.
+pub(crate) fn router(http: Arc<Http>, path: &str) -> Router {
+    Router::new()
+        .route(path, any(endpoint))
+        .route("/health", get_route(|| async { "ok\n" }))
+        .route("/ready", get_route(ready))
+        .with_state(http)
+}
+
+async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
+    match http.front.draining.is_cancelled() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
+        false => (StatusCode::OK, "ok\n"),
+    }
+}
+
+async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    if let Err(refused) = guard::check(&http.front.settings, &parts.uri, headers) {
+        return *refused;
+    }
+    let principal = match http.auth.principal(headers, &http.front.anonymous).await {
+        Ok(principal) => principal,
+        Err(refused) => return refused,
+    };
+    match parts.method {
+        Method::POST => post::post(&http.front, principal, headers, body).await,
+        Method::GET => get::get(&http.front, &principal, headers).await,
+        Method::DELETE => delete(&http.front, &principal, headers),
+        _ => {
+            let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE");
+            refused
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+            refused
+        }
+    }
+}
+
+/// The header that names a session, up to 2025-11-25.
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn delete(front: &Arc<Front>, principal: &Principal, headers: &HeaderMap) -> Response {
+    let Some(id) = text(headers, SESSION) else {
+        return refusal(StatusCode::BAD_REQUEST, "the header Mcp-Session-Id is missing");
+    };
+    match front.sessions.get(id, principal) {
+        Some(session) => {
+            front.sessions.end(&session.id);
+            empty(StatusCode::NO_CONTENT)
+        }
+        None => refusal(StatusCode::NOT_FOUND, "there is no such session; begin a new one"),
+    }
+}
+
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response
+}
+
+fn json(status: StatusCode, text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// A refusal that belongs to no request.
+fn refusal(status: StatusCode, message: &str) -> Response {
+    json(status, error_response(None, &RpcError::new(code::INVALID_REQUEST, message)))
+}

@@ -1,0 +1,410 @@
+//! Messages from a client, each in a request of its own.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+use steadfast_core::Principal;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    SESSION, VERSION, empty, headers as repeated, json, refusal,
+    stream::{Events, Work, respond},
+    text,
+};
+use crate::{
+    client::Client,
+    front::{Front, Meta, Request},
+    method::{self, Opening, Routed, initialize},
+    outlet::Outlet,
+    session::Session,
+    wire::{
+        BadMessage, Id, Message, Received, Revision, RpcError, code, error_response, parse,
+        response,
+    },
+};
+
+pub(super) async fn post(
+    front: &Arc<Front>,
+    principal: Principal,
+    headers: &HeaderMap,
+    body: Body,
+) -> Response {
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let message = "the Content-Type must be application/json";
+        return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
+    }
+    if !accepts(headers) {
+        let message = "accept both application/json and text/event-stream";
+        return refusal(StatusCode::NOT_ACCEPTABLE, message);
+    }
+    let limit = front.settings.max_body;
+    let body = match Limited::new(body, limit).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("the body is larger than {limit} bytes");
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, &message);
+        }
+        Err(_) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
+    };
+    if front.draining.is_cancelled() {
+        return busy("the server is shutting down");
+    }
+    match parse(&body) {
+        Err(bad) => bad_message(bad),
+        Ok(Received::One(Message::Request { id, method, params })) => {
+            let params = params.map_or("{}", |params| params.get());
+            one_request(front, principal, headers, id, &method, params).await
+        }
+        Ok(Received::One(message)) => match said(front, &principal, headers, message).await {
+            Ok(()) => empty(StatusCode::ACCEPTED),
+            Err(refused) => *refused,
+        },
+        Ok(Received::Batch(messages)) => batch(front, &principal, headers, messages).await,
+    }
+}
+
+fn accepts(headers: &HeaderMap) -> bool {
+    let Some(accept) = text(headers, header::ACCEPT.as_str()) else { return true };
+    let has = |kinds: [&str; 3]| kinds.iter().any(|kind| accept.contains(kind));
+    has(["application/json", "application/*", "*/*"]) && has(["text/event-stream", "text/*", "*/*"])
+}
+
+fn busy(message: &str) -> Response {
+    let mut refused = refusal(StatusCode::SERVICE_UNAVAILABLE, message);
+    refused.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    refused
+}
+
+fn bad_message(bad: BadMessage) -> Response {
+    let (id, error) = read_error(bad);
+    json(StatusCode::BAD_REQUEST, error_response(id.as_ref(), &error))
+}
+
+fn read_error(bad: BadMessage) -> (Option<Id>, RpcError) {
+    match bad {
+        BadMessage::NotJson(reason) => {
+            (None, RpcError::new(code::PARSE, format!("this is not JSON: {reason}")))
+        }
+        BadMessage::NotRpc(id, reason) => (id, RpcError::new(code::INVALID_REQUEST, reason)),
+    }
+}
+
+fn failed(id: &Id, error: &RpcError) -> Response {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::OK);
+    json(status, error_response(Some(id), error))
+}
+
+async fn one_request(
+    front: &Arc<Front>,
+    principal: Principal,
+    headers: &HeaderMap,
+    id: Id,
+    method: &str,
+    params: &str,
+) -> Response {
+    let Ok(place) = front.places.try_acquire() else {
+        return busy("too many requests are at work");
+    };
+    // Given back when the response is on its way; streams are bounded by connections.
+    let _place = place;
+    let read = match method::read_meta(params) {
+        Ok(read) => read,
+        Err(error) => return failed(&id, &error),
+    };
+    let header = text(headers, VERSION);
+    let stateless = |name: &str| Revision::named(name).is_some_and(Revision::is_stateless);
+    let (client, session, meta) = if read.version.is_some() || header.is_some_and(stateless) {
+        match modern(front, principal, headers, method, params, read) {
+            Ok((client, meta)) => (client, None, meta),
+            Err(error) => return failed(&id, &error),
+        }
+    } else if method == "initialize" {
+        return begin(front, principal, &id, params);
+    } else {
+        match legacy(front, &principal, headers) {
+            Ok(session) => (session.client.clone(), Some(session), read.meta),
+            Err(refused) => return *refused,
+        }
+    };
+    let in_flight = match session.as_ref().map(|session| session.begin(&id)).transpose() {
+        Ok(in_flight) => in_flight,
+        Err(error) => return failed(&id, &error),
+    };
+    let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
+    let (outlet, messages) = Outlet::new();
+    let owned = Owned {
+        front: front.clone(),
+        id,
+        method: method.to_owned(),
+        params: params.to_owned(),
+        client,
+        session,
+        meta,
+        outlet,
+        cancel,
+    };
+    let lives_on = owned.session.is_some() && matches!(method, "tools/call" | "prompts/get");
+    let status = Arc::new(std::sync::atomic::AtomicU16::new(200));
+    let seen = status.clone();
+    let mut work: Work = Box::pin(async move {
+        let _in_flight = in_flight;
+        owned.run(&seen).await
+    });
+    let mut messages = messages;
+    // Most are done at once.
+    let at_once = std::future::poll_fn(|cx| match work.as_mut().poll(cx) {
+        std::task::Poll::Ready(done) => std::task::Poll::Ready(Some(done)),
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+    });
+    let mut done = at_once.await;
+    if done.is_none() && lives_on {
+        // Up to 2025-11-25 a client that goes away has not taken its request back.
+        let spawned = front.background.spawn(work);
+        work = Box::pin(async move { spawned.await.ok().flatten() });
+    }
+    let mut first = None;
+    if done.is_none() {
+        tokio::select! {
+            biased;
+            finished = &mut work => done = Some(finished),
+            Some(message) = messages.recv() => first = Some(message),
+            () = tokio::time::sleep(front.settings.stream_after) => {}
+        }
+    }
+    match done {
+        Some(Some(message)) if messages.is_empty() => {
+            let status = status.load(std::sync::atomic::Ordering::Relaxed);
+            json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), message)
+        }
+        Some(message) => {
+            let work: Work = Box::pin(std::future::ready(message));
+            respond(Events::of_request(first, messages, work, front.settings.keep_alive))
+        }
+        None => respond(Events::of_request(first, messages, work, front.settings.keep_alive)),
+    }
+}
+
+/// A request that owns all it needs.
+struct Owned {
+    front: Arc<Front>,
+    id: Id,
+    method: String,
+    params: String,
+    client: Client,
+    session: Option<Arc<Session>>,
+    meta: Meta,
+    outlet: Outlet,
+    cancel: CancellationToken,
+}
+
+impl Owned {
+    /// The response, or nothing if the client has taken the request back.
+    async fn run(self, status: &std::sync::atomic::AtomicU16) -> Option<String> {
+        let request = Request {
+            id: &self.id,
+            method: &self.method,
+            params: &self.params,
+            client: self.client,
+            session: self.session,
+            meta: self.meta,
+            outlet: self.outlet,
+            cancel: self.cancel,
+        };
+        let answered = self.front.answer(&request).await;
+        if request.cancel.is_cancelled() {
+            return None;
+        }
+        Some(match answered {
+            Ok(result) => response(&self.id, &result),
+            Err(error) => {
+                status.store(error.status, std::sync::atomic::Ordering::Relaxed);
+                error_response(Some(&self.id), &error)
+            }
+        })
+    }
+}
+
+/// A request of 2026-07-28: it says itself who the client is.
+fn modern(
+    front: &Front,
+    principal: Principal,
+    headers: &HeaderMap,
+    method: &str,
+    params: &str,
+    read: method::ReadMeta,
+) -> Result<(Client, Meta), RpcError> {
+    let missing = |what: &str| {
+        RpcError::invalid_params(format!("_meta has no io.modelcontextprotocol/{what}")).status(400)
+    };
+    let mismatch = |what: String| {
+        RpcError::new(code::HEADER_MISMATCH, format!("header mismatch: {what}")).status(400)
+    };
+    let version = read.version.ok_or_else(|| missing("protocolVersion"))?;
+    match text(headers, VERSION) {
+        None => return Err(mismatch("MCP-Protocol-Version is missing".into())),
+        Some(header) if header != version => {
+            return Err(mismatch(format!(
+                "MCP-Protocol-Version is {header:?}, the body's version {version:?}"
+            )));
+        }
+        Some(_) => {}
+    }
+    let revision = method::stateless_revision(&version)?;
+    repeated::check(front, headers, method, params)?;
+    let capabilities = read.capabilities.ok_or_else(|| missing("clientCapabilities"))?;
+    Ok((Client { principal, revision, capabilities, info: read.info }, read.meta))
+}
+
+/// The session of a request up to 2025-11-25.
+fn legacy(
+    front: &Front,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Box<Response>> {
+    if let Some(version) = text(headers, VERSION)
+        && Revision::named(version).is_none()
+    {
+        let error = method::unsupported(version);
+        return Err(Box::new(json(StatusCode::BAD_REQUEST, error_response(None, &error))));
+    }
+    let Some(id) = text(headers, SESSION) else {
+        let message = "the header Mcp-Session-Id is missing; begin with initialize, or send the \
+                       _meta of 2026-07-28";
+        return Err(Box::new(refusal(StatusCode::BAD_REQUEST, message)));
+    };
+    front.sessions.get(id, principal).ok_or_else(|| {
+        Box::new(refusal(StatusCode::NOT_FOUND, "there is no such session; begin a new one"))
+    })
+}
+
+fn begin(front: &Arc<Front>, principal: Principal, id: &Id, params: &str) -> Response {
+    let opening = match Opening::read(params) {
+        Ok(opening) => opening,
+        Err(error) => return failed(id, &error),
+    };
+    let session = front.sessions.begin(opening.client(principal));
+    let mut reply = json(StatusCode::OK, response(id, &initialize(front, &session)));
+    if let Ok(value) = HeaderValue::from_str(&session.id) {
+        reply.headers_mut().insert(SESSION, value);
+    }
+    reply
+}
+
+/// A notification, or a response to a request of ours.
+async fn said(
+    front: &Arc<Front>,
+    principal: &Principal,
+    headers: &HeaderMap,
+    message: Message<'_>,
+) -> Result<(), Box<Response>> {
+    if text(headers, SESSION).is_none() && matches!(message, Message::Notification { .. }) {
+        // 2026-07-28 has none that says anything to us over HTTP.
+        return Ok(());
+    }
+    let session = legacy(front, principal, headers)?;
+    hear(front, &session, message).await;
+    Ok(())
+}
+
+/// Takes what a client of a session says without asking.
+pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Message<'_>) {
+    match message {
+        Message::Notification { method, params } if method == "notifications/cancelled" => {
+            #[derive(serde::Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Cancelled {
+                request_id: Id,
+            }
+            let params = params.map_or("{}", |params| params.get());
+            if let Ok(Cancelled { request_id }) = serde_json::from_str(params) {
+                session.cancel(&request_id);
+            }
+        }
+        Message::Response { id: Id::Text(id), outcome } => {
+            let Some(to) = Routed::read(&id) else { return };
+            let read = |raw: &serde_json::value::RawValue| {
+                serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)
+            };
+            let outcome = outcome.map(read).map_err(read);
+            if let Err(error) = front.take_response(&session.client, &to, outcome).await {
+                tracing::error!(%error, "an answer could not be taken");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Several messages at once, as only 2025-03-26 has it.
+async fn batch(
+    front: &Arc<Front>,
+    principal: &Principal,
+    headers: &HeaderMap,
+    messages: Vec<Result<Message<'_>, BadMessage>>,
+) -> Response {
+    let session = match legacy(front, principal, headers) {
+        Ok(session) => session,
+        Err(refused) => return *refused,
+    };
+    if session.client.revision != Revision::V2025_03_26 {
+        return refusal(StatusCode::BAD_REQUEST, "this revision has no batches");
+    }
+    if messages.is_empty() {
+        return refusal(StatusCode::BAD_REQUEST, "a batch has at least one message");
+    }
+    let mut replies = Vec::new();
+    for message in messages {
+        match message {
+            Err(bad) => {
+                let (id, error) = read_error(bad);
+                replies.push(error_response(id.as_ref(), &error));
+            }
+            Ok(Message::Request { id, method, params }) => {
+                let params = params.map_or("{}", |params| params.get());
+                replies.push(in_batch(front, &session, &id, &method, params).await);
+            }
+            Ok(message) => hear(front, &session, message).await,
+        }
+    }
+    match replies.is_empty() {
+        true => empty(StatusCode::ACCEPTED),
+        false => json(StatusCode::OK, format!("[{}]", replies.join(","))),
+    }
+}
+
+/// A request of a batch. What it says on its way goes to the session's own stream.
+async fn in_batch(
+    front: &Arc<Front>,
+    session: &Arc<Session>,
+    id: &Id,
+    method: &str,
+    params: &str,
+) -> String {
+    let answered = async {
+        let meta = method::read_meta(params)?.meta;
+        let in_flight = session.begin(id)?;
+        let outlet = session.stream().unwrap_or_else(|| Outlet::new().0);
+        let request = Request {
+            id,
+            method,
+            params,
+            client: session.client.clone(),
+            session: Some(session.clone()),
+            meta,
+            outlet,
+            cancel: in_flight.cancel.clone(),
+        };
+        front.answer(&request).await
+    };
+    match answered.await {
+        Ok(result) => response(id, &result),
+        Err(error) => error_response(Some(id), &error),
+    }
+}

@@ -1,0 +1,35 @@
+//! The Model Context Protocol in front of the engine: one durable tool, every client.
+//!
+//! * [`Tool`], [`Prompt`], [`Resource`] and [`Template`] are what a server offers; [`Server`] puts
+//!   them together, and serves them over HTTP ([`Server::router`]) and stdio
+//!   ([`Server::serve_stdio`]).
+//! * [`Context`] is what a durable tool can do: all of the engine's, and what needs a client, such as
+//!   questions.
+
+mod ask;
+mod catalog;
+mod client;
+mod context;
+mod front;
+mod http;
+mod method;
+mod outlet;
+mod server;
+mod session;
+mod settings;
+mod stdio;
+mod wire;
+
+pub use ask::{
+    Ask, AskRoots, AskSample, AskUrl, Root, Sample, SampleMessage, SampleReply, UrlReply,
+};
+pub use catalog::{
+    Completing, NoInput, Output, Prompt, PromptMessage, PromptOutput, PromptResult, Resource,
+    ResourceOutput, Structured, TaskSupport, Template, Tool, ToolAnnotations, Unfit,
+};
+pub use client::Caller;
+pub use context::{Context, protocol_error};
+pub use http::{Auth, Bearer};
+pub use server::{Running, Server};
+pub use settings::Settings;
+pub use wire::{Annotations, CallResult, Content, Contents, Icon, Id, Revision, Role, RpcError};

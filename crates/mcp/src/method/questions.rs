@@ -1,0 +1,223 @@
+//! The questions of a task on their way to a client, and the answers on their way back.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use steadfast_core::{Action, Answer, Json, Status, TaskId};
+use steadfast_engine::{CallError, ListTasks, OpenQuestion, Order, TaskInfo, Tasks};
+
+use super::call::SESSION_TAG;
+use crate::{
+    ask::error_answer,
+    client::{Client, InputKind},
+    front::Front,
+    outlet::Outlet,
+    session::Session,
+    wire::{Object, Revision, meta, request},
+};
+
+/// A question as the wire has it.
+pub(super) struct Open {
+    pub(super) key: String,
+    method: String,
+    params: Option<Value>,
+}
+
+/// The open questions that this client can be asked, in its own revision's words.
+pub(super) fn open(info: &TaskInfo, client: &Client) -> Vec<Open> {
+    let shown = info.questions.iter().filter_map(|question| {
+        let (method, params) = request_of(question);
+        let kind = InputKind::of(&method, params.as_ref())?;
+        client.capabilities.can(kind).then(|| Open {
+            key: question.key.clone(),
+            params: params
+                .map(|params| in_words_of(client.revision, params, &info.id, &question.key)),
+            method,
+        })
+    });
+    shown.collect()
+}
+
+/// The request that a question stands for. One that was asked without a front is a form.
+fn request_of(question: &OpenQuestion) -> (String, Option<Value>) {
+    let data = question.data.as_ref().and_then(|data| data.read::<Value>().ok());
+    if let Some(Value::Object(mut request)) = data
+        && let Some(Value::String(method)) = request.remove("method")
+    {
+        return (method, request.remove("params"));
+    }
+    let schema: Value = question.schema.read().unwrap_or(Value::Null);
+    let params = json!({ "mode": "form", "message": question.message, "requestedSchema": schema });
+    ("elicitation/create".into(), Some(params))
+}
+
+fn in_words_of(revision: Revision, mut params: Value, task: &TaskId, key: &str) -> Value {
+    if let Value::Object(fields) = &mut params {
+        if revision < Revision::V2025_11_25 {
+            fields.remove("mode");
+        }
+        if revision == Revision::V2025_11_25 && fields.get("mode").is_some_and(|m| m == "url") {
+            fields.insert("elicitationId".into(), json!(format!("{task}:{key}")));
+        }
+    }
+    params
+}
+
+/// All of them in one object, by key.
+pub(super) fn input_requests(open: &[Open]) -> String {
+    let mut object = Object::new();
+    for question in open {
+        let one = Object::new().put("method", &question.method);
+        object = object.raw(&question.key, &one.maybe("params", question.params.as_ref()).close());
+    }
+    object.close()
+}
+
+/// What a client's response to a question says.
+fn answer_of(question: &OpenQuestion, response: &Value) -> Answer {
+    let (method, _) = request_of(question);
+    if method != "elicitation/create" {
+        return Answer { action: Action::Accept, content: Json::of(response).ok() };
+    }
+    let content = response.get("content").filter(|content| !content.is_null());
+    let content = || content.and_then(|content| Json::of(content).ok());
+    match response.get("action").and_then(Value::as_str) {
+        Some("accept") => Answer { action: Action::Accept, content: content() },
+        Some("decline") => Answer { action: Action::Decline, content: None },
+        Some("cancel") => Answer { action: Action::Cancel, content: None },
+        // It fits no form, so the task asks again and says why.
+        _ => Answer { action: Action::Accept, content: Json::of(response).ok() },
+    }
+}
+
+/// Hands answers to a task. Those to questions that are not open are ignored, as the protocol wants.
+pub(super) async fn apply(
+    tasks: &Tasks,
+    info: &TaskInfo,
+    responses: &Map<String, Value>,
+) -> Result<(), CallError> {
+    for question in &info.questions {
+        if let Some(response) = responses.get(&question.key) {
+            give(tasks, &info.id, &question.key, answer_of(question, response)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn give(tasks: &Tasks, id: &TaskId, key: &str, answer: Answer) -> Result<(), CallError> {
+    match tasks.answer_unchecked(id, key, answer).await {
+        // Somebody else was first, or it is over.
+        Err(CallError::NotAsked { .. } | CallError::Terminal { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// The id of a request that asks a question: it says all that is needed to find the question again,
+/// in any process.
+pub(crate) struct Routed {
+    task: TaskId,
+    key: String,
+}
+
+impl Routed {
+    fn name(task: &TaskId, key: &str, times: u32) -> String {
+        format!("ask:{task}:{times}:{key}")
+    }
+
+    /// Reads such an id.
+    pub(crate) fn read(id: &str) -> Option<Routed> {
+        let mut parts = id.strip_prefix("ask:")?.splitn(3, ':');
+        let (task, _, key) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Routed { task: TaskId::new(task).ok()?, key: key.into() })
+    }
+}
+
+impl Front {
+    /// Sends a task's open questions to a client as requests, each on one stream only.
+    pub(super) async fn send_questions(
+        &self,
+        session: &Arc<Session>,
+        info: &TaskInfo,
+        on: &Outlet,
+        related: bool,
+    ) {
+        for mut question in open(info, &session.client) {
+            let Some(times) = session.ask(info.id.as_str(), &question.key, on) else { continue };
+            if related {
+                let related = json!({ meta::RELATED_TASK: { "taskId": info.id } });
+                match question.params.get_or_insert_with(|| json!({})) {
+                    Value::Object(params) => match params.get_mut("_meta") {
+                        Some(Value::Object(meta)) => {
+                            meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": info.id }));
+                        }
+                        _ => {
+                            params.insert("_meta".into(), related);
+                        }
+                    },
+                    _ => continue,
+                }
+            }
+            let id = Routed::name(&info.id, &question.key, times);
+            let params = question.params.map(|params| params.to_string());
+            on.send(request(&id, &question.method, params.as_deref())).await;
+        }
+    }
+
+    /// A client's response to a request of ours. One that fits no open question is ignored.
+    pub(crate) async fn take_response(
+        &self,
+        client: &Client,
+        to: &Routed,
+        outcome: Result<Value, Value>,
+    ) -> Result<(), CallError> {
+        let tasks = self.tasks(client);
+        let info = match tasks.get(&to.task).await {
+            Err(CallError::Unknown(_) | CallError::Expired(_)) => return Ok(()),
+            info => info?,
+        };
+        let Some(question) = info.questions.iter().find(|question| question.key == to.key) else {
+            return Ok(());
+        };
+        let answer = match outcome {
+            Ok(result) => answer_of(question, &result),
+            Err(error) => error_answer(&error),
+        };
+        give(&tasks, &info.id, &to.key, answer).await
+    }
+}
+
+impl Front {
+    /// Asks the questions of a session's tasks on its own stream, as long as that is open: those that
+    /// are open now, and those that come.
+    pub(crate) async fn ask_on_stream(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
+        let mut news = self.engine.questions();
+        let tasks = self.tasks(&session.client);
+        loop {
+            news.mark_unchanged();
+            let list = ListTasks {
+                statuses: vec![Status::InputRequired],
+                tag: Some((SESSION_TAG.into(), session.id.clone())),
+                order: Order::OldestFirst,
+                limit: 1_000,
+                ..ListTasks::default()
+            };
+            let waiting = match tasks.list(list).await {
+                Ok(page) => page.tasks,
+                Err(error) => {
+                    tracing::error!(%error, "the tasks of a session can't be listed");
+                    return;
+                }
+            };
+            for one in waiting {
+                if let Ok(info) = tasks.get(&one.id).await {
+                    self.send_questions(&session, &info, &stream, true).await;
+                }
+            }
+            tokio::select! {
+                changed = news.changed() => if changed.is_err() { return },
+                () = stream.closed() => return,
+                () = self.draining.cancelled() => return,
+            }
+        }
+    }
+}

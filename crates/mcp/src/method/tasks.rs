@@ -1,0 +1,135 @@
+//! Tasks of both generations.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use steadfast_core::TaskId;
+use steadfast_engine::{CallError, ListTasks};
+
+use super::{Reply, params, questions, task_error, tools::Paged};
+use crate::{
+    front::{Front, Request},
+    wire::{Object, RpcError},
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    task_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Update {
+    task_id: String,
+    input_responses: Map<String, Value>,
+}
+
+/// The task that the parameters name.
+fn id(text: &str) -> Result<TaskId, RpcError> {
+    TaskId::new(text).map_err(|_| RpcError::invalid_params("task not found"))
+}
+
+/// In 2026-07-28 only a client that has said that it knows tasks can ask for them.
+fn check_client(request: &Request<'_>) -> Result<(), RpcError> {
+    let stateless = request.client.revision.is_stateless();
+    match stateless && !request.client.capabilities.tasks() {
+        true => Err(RpcError::missing_tasks()),
+        false => Ok(()),
+    }
+}
+
+impl Front {
+    pub(super) async fn get_task(&self, request: &Request<'_>) -> Reply {
+        check_client(request)?;
+        let Named { task_id } = params(request)?;
+        let client = &request.client;
+        let info = self.tasks(client).get(&id(&task_id)?).await.map_err(task_error)?;
+        if client.revision.is_stateless() {
+            let object = self.detailed_task(self.result(client), client, &info)?;
+            Ok(self.close(client, object))
+        } else {
+            Ok(self.task_object(Object::new(), client, &info).close())
+        }
+    }
+
+    pub(super) async fn cancel_task(&self, request: &Request<'_>) -> Reply {
+        check_client(request)?;
+        let Named { task_id } = params(request)?;
+        let (client, id) = (&request.client, id(&task_id)?);
+        let tasks = self.tasks(client);
+        let reason = Some("cancelled by the client".to_owned());
+        let done = tasks.cancel(&id, reason).await;
+        if client.revision.is_stateless() {
+            match done {
+                // Cancelling what is over is no error any more.
+                Ok(_) | Err(CallError::Terminal { .. }) => {
+                    Ok(self.close(client, self.result(client)))
+                }
+                Err(error) => Err(task_error(error)),
+            }
+        } else {
+            done.map_err(|error| match error {
+                CallError::Terminal { status, .. } => RpcError::invalid_params(format!(
+                    "cannot cancel the task: it is already {status}"
+                )),
+                error => task_error(error),
+            })?;
+            let info = tasks.get(&id).await.map_err(task_error)?;
+            Ok(self.task_object(Object::new(), client, &info).close())
+        }
+    }
+
+    pub(super) async fn update_task(&self, request: &Request<'_>) -> Reply {
+        check_client(request)?;
+        let Update { task_id, input_responses } = params(request)?;
+        let client = &request.client;
+        let tasks = self.tasks(client);
+        let info = tasks.get(&id(&task_id)?).await.map_err(task_error)?;
+        questions::apply(&tasks, &info, &input_responses).await.map_err(task_error)?;
+        Ok(self.close(client, self.result(client)))
+    }
+
+    /// Waits for the end of a task, and asks its questions meanwhile.
+    pub(super) async fn task_result(self: &Arc<Self>, request: &Request<'_>) -> Reply {
+        let Named { task_id } = params(request)?;
+        let (client, id) = (&request.client, id(&task_id)?);
+        let tasks = self.tasks(client);
+        let mut info = tasks.get(&id).await.map_err(task_error)?;
+        loop {
+            if info.status.is_terminal() {
+                return self.final_reply(client, &info, Some(&id));
+            }
+            if let Some(session) = &request.session {
+                self.send_questions(session, &info, &request.outlet, true).await;
+            }
+            info = tokio::select! {
+                info = tasks.wait_for_change(&id, &info) => info.map_err(task_error)?,
+                () = request.cancel.cancelled() => return Err(super::tools::cancelled()),
+            };
+        }
+    }
+
+    pub(super) async fn list_tasks(&self, request: &Request<'_>) -> Reply {
+        let client = &request.client;
+        if !self.may_list(client) {
+            return Err(RpcError::no_method(request.method));
+        }
+        let Paged { cursor } = params(request)?;
+        let limit = self.settings.page_size;
+        let list = ListTasks { cursor, limit, ..ListTasks::default() };
+        let page = self.tasks(client).list(list).await.map_err(task_error)?;
+        let mut shown = Vec::with_capacity(page.tasks.len());
+        for info in page.tasks {
+            // A listing has no questions, and what a task shows depends on them.
+            let info = match info.status == steadfast_core::Status::InputRequired {
+                true => self.tasks(client).get(&info.id).await.unwrap_or(info),
+                false => info,
+            };
+            shown.push(self.task_object(Object::new(), client, &info).close());
+        }
+        let tasks = format!("[{}]", shown.join(","));
+        Ok(Object::new().raw("tasks", &tasks).maybe("nextCursor", page.next).close())
+    }
+}

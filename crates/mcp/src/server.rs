@@ -1,0 +1,308 @@
+//! Putting a server together, and its life from start to shutdown.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::Router;
+use steadfast_core::Principal;
+use steadfast_engine::{Builder, Engine};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    Prompt, Resource, Template, Tool,
+    catalog::{
+        Body, Catalog, Change, Offer, PromptBody, PromptEntry, ResourceEntry, TemplateEntry,
+        ToolEntry, Unfit,
+    },
+    front::{Front, Identity},
+    http::{self, Auth, Http},
+    settings::Settings,
+    stdio,
+    wire::{Icon, Object, notification},
+};
+
+/// A server that is being put together.
+#[derive(Default)]
+pub struct Server {
+    identity: Identity,
+    settings: Settings,
+    auth: Auth,
+    tools: Vec<Tool>,
+    prompts: Vec<Prompt>,
+    resources: Vec<Resource>,
+    templates: Vec<Template>,
+}
+
+impl Server {
+    /// A server of this name that offers nothing yet.
+    pub fn new(name: impl Into<String>) -> Server {
+        let identity =
+            Identity { name: name.into(), version: "0.0.0".into(), ..Identity::default() };
+        Server { identity, ..Server::default() }
+    }
+
+    /// Its version.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Server {
+        self.identity.version = version.into();
+        self
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Server {
+        self.identity.title = Some(title.into());
+        self
+    }
+
+    /// Where to read about it.
+    #[must_use]
+    pub fn website(mut self, url: impl Into<String>) -> Server {
+        self.identity.website = Some(url.into());
+        self
+    }
+
+    /// A picture for user interfaces.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Server {
+        self.identity.icons.push(icon);
+        self
+    }
+
+    /// What a model should know to use it well.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Server {
+        self.identity.instructions = Some(text.into());
+        self
+    }
+
+    /// Offers a tool.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Into<Tool>) -> Server {
+        self.tools.push(tool.into());
+        self
+    }
+
+    /// Offers a prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<Prompt>) -> Server {
+        self.prompts.push(prompt.into());
+        self
+    }
+
+    /// Offers a resource.
+    #[must_use]
+    pub fn resource(mut self, resource: impl Into<Resource>) -> Server {
+        self.resources.push(resource.into());
+        self
+    }
+
+    /// Offers resources by a pattern of their URIs.
+    #[must_use]
+    pub fn template(mut self, template: impl Into<Template>) -> Server {
+        self.templates.push(template.into());
+        self
+    }
+
+    /// Sets limits and times.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Server {
+        self.settings = settings;
+        self
+    }
+
+    /// How callers over HTTP are known. All are one anonymous principal unless it is set.
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Server {
+        self.auth = auth;
+        self
+    }
+
+    /// The settings as they are now.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+
+    /// Starts it on an engine that is about to start.
+    pub fn start(self, mut engine: Builder) -> Result<Running, Unfit> {
+        let mut offer = Offer::default();
+        for tool in self.tools {
+            let (name, entry) = (tool.name.clone(), ToolEntry::new(tool)?);
+            if let Body::Durable(tool) = &entry.tool.body {
+                engine = engine.tool(steadfast_engine::Tool::clone(tool));
+            }
+            offer.tools.add("tool", &name, entry)?;
+        }
+        for prompt in self.prompts {
+            let (name, entry) = (prompt.name.clone(), PromptEntry::new(prompt)?);
+            if let PromptBody::Durable(tool) = &entry.prompt.body {
+                engine = engine.tool(steadfast_engine::Tool::clone(tool));
+            }
+            offer.prompts.add("prompt", &name, entry)?;
+        }
+        for resource in self.resources {
+            let entry = ResourceEntry::new(resource)?;
+            let uri = entry.uri().to_owned();
+            offer.resources.add("resource", &uri, entry)?;
+        }
+        for template in self.templates {
+            let uri = template.uri_template.clone();
+            offer.templates.add("template", &uri, TemplateEntry::new(template)?)?;
+        }
+        let catalog = Catalog::new(offer);
+        let front = Front::new(
+            self.identity,
+            self.settings,
+            catalog,
+            engine.start(),
+            principal("anonymous"),
+        );
+        front.background.spawn(tell_sessions(front.clone()));
+        Ok(Running { http: Arc::new(Http { front, auth: self.auth }) })
+    }
+}
+
+/// The principal of this name, as far as it can be one.
+fn principal(name: &str) -> Principal {
+    let visible: String = name.chars().filter(char::is_ascii_graphic).take(200).collect();
+    // A name of visible characters always is one.
+    #[allow(clippy::expect_used)]
+    let fallback = || Principal::new("somebody").expect("a name");
+    Principal::new(visible).unwrap_or_else(|_| fallback())
+}
+
+/// Tells sessions of changes of the offer, as long as the server runs.
+async fn tell_sessions(front: Arc<Front>) {
+    let mut changes = front.catalog.listen();
+    loop {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            () = front.draining.cancelled() => return,
+        };
+        let changed: Vec<Change> = match change {
+            Ok(change) => vec![change],
+            Err(RecvError::Lagged(_)) => vec![Change::Tools, Change::Prompts, Change::Resources],
+            Err(RecvError::Closed) => return,
+        };
+        for session in front.sessions.all() {
+            for change in &changed {
+                let message = match change {
+                    Change::Tools => notification("notifications/tools/list_changed", None),
+                    Change::Prompts => notification("notifications/prompts/list_changed", None),
+                    Change::Resources => notification("notifications/resources/list_changed", None),
+                    Change::Resource(uri) if session.is_subscribed(uri) => {
+                        let params = Object::new().put("uri", uri).close();
+                        notification("notifications/resources/updated", Some(&params))
+                    }
+                    Change::Resource(_) => continue,
+                };
+                session.push(message);
+            }
+        }
+    }
+}
+
+/// A server that runs.
+#[derive(Clone)]
+pub struct Running {
+    http: Arc<Http>,
+}
+
+impl Running {
+    fn front(&self) -> &Arc<Front> {
+        &self.http.front
+    }
+
+    /// The MCP endpoint at `/mcp`, with `/health` and `/ready` beside it, to be served by axum or put
+    /// into an app of yours.
+    ///
+    /// Serve it with TCP_NODELAY: `axum::serve(listener.tap_io(|tcp| { tcp.set_nodelay(true).ok(); }), …)`.
+    /// Without it each event of a stream may wait 40 ms.
+    pub fn router(&self) -> Router {
+        http::router(self.http.clone(), "/mcp")
+    }
+
+    /// Serves one client over standard input and output, until its input ends. Its principal is the
+    /// user that the process runs as.
+    pub async fn serve_stdio(&self) -> io::Result<()> {
+        let user =
+            ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        let principal = principal(&format!("user:{}", user.unwrap_or_else(|| "unknown".into())));
+        self.serve_io(principal, tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    /// The same over any pair of byte streams, such as a Unix socket.
+    pub async fn serve_io(
+        &self,
+        principal: Principal,
+        input: impl tokio::io::AsyncRead + Unpin,
+        output: impl tokio::io::AsyncWrite + Unpin + Send + 'static,
+    ) -> io::Result<()> {
+        stdio::serve(self.front().clone(), principal, input, output).await
+    }
+
+    /// The engine, to start and steer tasks from Rust.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.front().engine
+    }
+
+    /// Offers one more tool. A durable one must have been there when the server started: what can be
+    /// run is fixed then.
+    pub fn add_tool(&self, tool: impl Into<Tool>) -> Result<(), Unfit> {
+        let entry = ToolEntry::new(tool.into())?;
+        let name = entry.tool.name.clone();
+        let add = |offer: &mut Offer| offer.tools.add("tool", &name, entry).map(|()| true);
+        self.front().catalog.change(Change::Tools, add).map(drop)
+    }
+
+    /// Offers a tool no more. Its tasks go on. Whether it was there.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.remove(Change::Tools, |offer| offer.tools.remove(name))
+    }
+
+    /// Offers one more prompt.
+    pub fn add_prompt(&self, prompt: impl Into<Prompt>) -> Result<(), Unfit> {
+        let entry = PromptEntry::new(prompt.into())?;
+        let name = entry.prompt.name.clone();
+        let add = |offer: &mut Offer| offer.prompts.add("prompt", &name, entry).map(|()| true);
+        self.front().catalog.change(Change::Prompts, add).map(drop)
+    }
+
+    /// Offers a prompt no more. Whether it was there.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.remove(Change::Prompts, |offer| offer.prompts.remove(name))
+    }
+
+    /// Offers one more resource.
+    pub fn add_resource(&self, resource: impl Into<Resource>) -> Result<(), Unfit> {
+        let entry = ResourceEntry::new(resource.into())?;
+        let uri = entry.uri().to_owned();
+        let add = |offer: &mut Offer| offer.resources.add("resource", &uri, entry).map(|()| true);
+        self.front().catalog.change(Change::Resources, add).map(drop)
+    }
+
+    /// Offers a resource no more. Whether it was there.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.remove(Change::Resources, |offer| offer.resources.remove(uri))
+    }
+
+    fn remove(&self, what: Change, remove: impl FnOnce(&mut Offer) -> bool) -> bool {
+        let removed = self.front().catalog.change(what, |offer| Ok::<_, Unfit>(remove(offer)));
+        removed.unwrap_or(false)
+    }
+
+    /// Tells those who watch it that the content of a resource has changed.
+    pub fn resource_updated(&self, uri: impl Into<String>) {
+        self.front().catalog.tell(Change::Resource(uri.into()));
+    }
+
+    /// Shuts down: no new requests, streams end as their revision has it, calls in flight are given
+    /// until the deadline, and tasks go on at the next start.
+    pub async fn shutdown(&self, deadline: Duration) {
+        let front = self.front();
+        front.draining.cancel();
+        front.background.close();
+        let _ = tokio::time::timeout(deadline, front.background.wait()).await;
+        front.engine.shutdown(deadline).await;
+    }
+}

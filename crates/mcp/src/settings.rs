@@ -1,0 +1,55 @@
+//! What can be set, with its defaults and limits.
+
+use std::time::Duration;
+
+/// Settings of the front. Every limit is enforced with an error that names it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The largest body of a request, in bytes (4 MiB).
+    pub max_body: usize,
+    /// Requests at work at once, those that wait for a task included (4,096).
+    pub max_requests: usize,
+    /// Sessions of clients up to 2025-11-25 (10,000); when there are more, the one that was idle
+    /// longest ends.
+    pub max_sessions: usize,
+    /// A session that is idle this long ends (an hour).
+    pub session_idle: Duration,
+    /// Things on a page of a listing (100).
+    pub page_size: usize,
+    /// How often clients are to ask how a task stands, while nothing else is known (a second).
+    pub poll_interval: Duration,
+    /// How long a client of 2026-07-28 without tasks may take to come back with an answer (a day).
+    pub request_state_life: Duration,
+    /// How long clients of 2026-07-28 may keep listings (a minute); changes are announced.
+    pub cache_life: Duration,
+    /// How often something is sent on a stream that is silent, so that nobody takes it for dead (15 s).
+    pub keep_alive: Duration,
+    /// A response that takes longer than this becomes a stream, which shows that we are alive (2 s).
+    pub stream_after: Duration,
+    /// Lets unauthenticated callers list their tasks, who are then all of one principal (off).
+    pub anonymous_list: bool,
+    /// Hosts other than loopback that requests may name (none).
+    pub hosts: Vec<String>,
+    /// Origins other than loopback that browsers may call from (none).
+    pub origins: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            max_body: 4 << 20,
+            max_requests: 4_096,
+            max_sessions: 10_000,
+            session_idle: Duration::from_secs(3_600),
+            page_size: 100,
+            poll_interval: Duration::from_secs(1),
+            request_state_life: Duration::from_secs(24 * 3_600),
+            cache_life: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(15),
+            stream_after: Duration::from_secs(2),
+            anonymous_list: false,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+}
