@@ -27,9 +27,9 @@ pub(crate) fn spawn(core: &Arc<Core>) {
 
 /// Takes tasks from the ready pile whenever there may be some and there is a place for them.
 async fn take_up(core: Arc<Core>) {
-    let tools: Vec<_> =
-        core.registry.tools.values().map(|t| (t.name.clone(), t.oldest, t.version)).collect();
     loop {
+        let tools: Vec<_> =
+            core.registry().tools.values().map(|t| (t.name.clone(), t.oldest, t.version)).collect();
         if let Err(error) = claim_all(&core, &tools).await {
             tracing::warn!(%error, "can't take up tasks; trying again");
             core.doubt_after(&error);

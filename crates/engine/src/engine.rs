@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -29,7 +29,8 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) world: Arc<dyn World>,
     pub(crate) settings: Settings,
-    pub(crate) registry: Registry,
+    /// Replaced whole when a tool comes or goes.
+    registry: RwLock<Arc<Registry>>,
     pub(crate) watchers: Arc<Watchers>,
     /// Tasks in memory. A std mutex: held for a look-up only.
     running: Mutex<HashMap<TaskKey, Arc<Nudge>>>,
@@ -63,6 +64,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// What this process can run now.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<TaskKey, Arc<Nudge>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,7 +296,7 @@ impl Builder {
             store: self.store,
             world: self.world,
             settings: self.settings,
-            registry: self.registry,
+            registry: RwLock::new(Arc::new(self.registry)),
             watchers: Arc::default(),
             running: Mutex::default(),
             by_id: Mutex::default(),
@@ -337,6 +343,27 @@ impl Engine {
     #[must_use]
     pub fn operator(&self) -> Tasks {
         Tasks::new(self.core.clone(), None)
+    }
+
+    /// Registers one more tool, in place of one of the same name. Tasks of it that nobody here could
+    /// run are taken up.
+    pub fn add_tool(&self, tool: Tool) {
+        self.change(|registry| {
+            registry.tools.insert(tool.name.clone(), tool);
+        });
+        self.core.dispatch.notify_one();
+    }
+
+    /// Takes no more tasks of a tool. Those in memory go on; others wait for a process that has it.
+    pub fn remove_tool(&self, name: &str) {
+        self.change(|registry| {
+            registry.tools.remove(name);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Registry)) {
+        let mut registry = self.core.registry.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut registry));
     }
 
     /// Changes whenever a task of any principal may have begun to ask something, in this process or in

@@ -114,7 +114,7 @@ impl Function {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Registry {
     pub(crate) tools: BTreeMap<String, Tool>,
     pub(crate) functions: BTreeMap<String, Function>,

@@ -143,7 +143,7 @@ pub(crate) fn cancel(core: &Core, keys: &[i64]) {
 }
 
 async fn take_up(core: Arc<Core>) {
-    let names: Vec<String> = core.registry.functions.keys().cloned().collect();
+    let names: Vec<String> = core.registry().functions.keys().cloned().collect();
     loop {
         let again = claim_all(&core, &names).await.map_err(|error| {
             tracing::warn!(%error, "can't take up activities; trying again");
@@ -243,7 +243,8 @@ fn start(core: &Arc<Core>, row: ActivityRow) {
 }
 
 async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: ActivityContext) {
-    let Some(function) = core.registry.functions.get(&row.name) else { return };
+    let registry = core.registry();
+    let Some(function) = registry.functions.get(&row.name) else { return };
     if context.heartbeat.is_some() {
         // The clock of the first heartbeat starts when the work does, and must: without it nobody
         // would find out that the work is silent.

@@ -156,7 +156,8 @@ async fn take_back(
     undo: &Undo,
     number: usize,
 ) -> Result<(), Failure> {
-    let Some(function) = core.registry.functions.get(&undo.function) else {
+    let registry = core.registry();
+    let Some(function) = registry.functions.get(&undo.function) else {
         let message = format!("there is no function {:?} in this process", undo.function);
         return Err(Failure::new(FailureKind::Usage, message).permanently());
     };

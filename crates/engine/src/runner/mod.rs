@@ -205,7 +205,8 @@ impl Runner {
         mail: Vec<InboxRow>,
         nudge: Arc<Nudge>,
     ) -> Option<Runner> {
-        let tool = core.registry.tools.get(&row.tool)?;
+        let registry = core.registry();
+        let tool = registry.tools.get(&row.tool)?;
         let view = blob::read_view(&row.view);
         let machine =
             Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);

@@ -141,7 +141,8 @@ impl HistoryEntry {
 pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
     let view = blob::read_view(&row.view);
     let about: About = blob::read(&row.about).unwrap_or_default();
-    let tool = core.registry.tools.get(&row.tool);
+    let registry = core.registry();
+    let tool = registry.tools.get(&row.tool);
     let mut info = TaskInfo {
         served: tool.is_some_and(|tool| tool.serves(row.version)),
         id: row.id,

@@ -144,7 +144,7 @@ impl Start {
         if call.as_ref().is_some_and(|call| call.text().len() > limit) {
             return Err(CallError::TooLarge { what: "what is said of the call", limit });
         }
-        let served = core.registry.tools.contains_key(&self.tool);
+        let served = core.registry().tools.contains_key(&self.tool);
         if !served && !self.unserved {
             return Err(CallError::NoSuchTool(self.tool));
         }
@@ -275,7 +275,7 @@ fn started(core: &Core, input: Json, at: Timestamp) -> Record {
 
 /// How long a task is kept after its end: the caller's wish, at least the tool's own, within the cap.
 fn retention(core: &Core, tool: &str, wish: Option<Ttl>) -> Ttl {
-    let tool = core.registry.tools.get(tool).and_then(|tool| tool.retention);
+    let tool = core.registry().tools.get(tool).and_then(|tool| tool.retention);
     let own = tool.unwrap_or(core.settings.retention);
     let wanted = match (wish, tool) {
         (Some(wish), Some(tool)) => wish.max(tool),
@@ -293,7 +293,8 @@ pub(super) fn new_task(
     now: Timestamp,
     events: Vec<Vec<u8>>,
 ) -> NewTask {
-    let registered = core.registry.tools.get(tool);
+    let registry = core.registry();
+    let registered = registry.tools.get(tool);
     NewTask {
         id,
         tool: tool.to_owned(),

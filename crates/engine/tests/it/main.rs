@@ -11,6 +11,7 @@ mod anew;
 mod cancel;
 mod children;
 mod events;
+mod front;
 mod held_back;
 mod idle;
 mod limits;
