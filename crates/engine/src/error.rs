@@ -139,7 +139,11 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} error: {}", self.0.kind, self.0.message)?;
+        // Short where a program that ends with it shows it to its user.
+        match self.0.kind {
+            FailureKind::Error => f.write_str(&self.0.message)?,
+            kind => write!(f, "{kind:?} error: {}", self.0.message)?,
+        }
         if let Some(code) = &self.0.code {
             write!(f, " (code {code})")?;
         }

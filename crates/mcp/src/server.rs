@@ -3,8 +3,9 @@
 use std::{io, sync::Arc, time::Duration};
 
 use axum::Router;
+use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::Principal;
-use steadfast_engine::{Builder, Engine};
+use steadfast_engine::{ActivityContext, Builder, Engine};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
@@ -30,7 +31,10 @@ pub struct Server {
     prompts: Vec<Prompt>,
     resources: Vec<Resource>,
     templates: Vec<Template>,
+    engine: Vec<Configure>,
 }
+
+type Configure = Box<dyn FnOnce(Builder) -> Builder + Send>;
 
 impl Server {
     /// A server of this name that offers nothing yet.
@@ -103,6 +107,38 @@ impl Server {
         self
     }
 
+    /// Registers a function that tasks can call as an activity or name as an undo.
+    #[must_use]
+    pub fn activity<I, O, F, Fut>(self, name: impl Into<String>, function: F) -> Server
+    where
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize,
+        F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = steadfast_engine::Result<O>> + Send + 'static,
+    {
+        let name = name.into();
+        self.engine(move |builder| builder.activity(name, function))
+    }
+
+    /// Changes how the engine is built: its settings, tools that no client sees.
+    #[must_use]
+    pub fn engine(mut self, change: impl FnOnce(Builder) -> Builder + Send + 'static) -> Server {
+        self.engine.push(Box::new(change));
+        self
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// Whether callers over HTTP are told apart.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.auth.is_anonymous()
+    }
+
     /// Sets limits and times.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Server {
@@ -124,6 +160,9 @@ impl Server {
 
     /// Starts it on an engine that is about to start.
     pub fn start(self, mut engine: Builder) -> Result<Running, Unfit> {
+        for change in self.engine {
+            engine = change(engine);
+        }
         let mut offer = Offer::default();
         for tool in self.tools {
             let (name, entry) = (tool.name.clone(), ToolEntry::new(tool)?);
@@ -246,16 +285,22 @@ impl Running {
         &self.front().engine
     }
 
-    /// Offers one more tool. A durable one must have been there when the server started: what can be
-    /// run is fixed then.
+    /// Offers one more tool.
     pub fn add_tool(&self, tool: impl Into<Tool>) -> Result<(), Unfit> {
         let entry = ToolEntry::new(tool.into())?;
-        let name = entry.tool.name.clone();
-        let add = |offer: &mut Offer| offer.tools.add("tool", &name, entry).map(|()| true);
+        let (name, body) = (entry.tool.name.clone(), entry.tool.body.clone());
+        let add = |offer: &mut Offer| {
+            offer.tools.add("tool", &name, entry)?;
+            // It can be run before anybody sees it.
+            if let Body::Durable(tool) = body {
+                self.engine().add_tool(*tool);
+            }
+            Ok(true)
+        };
         self.front().catalog.change(Change::Tools, add).map(drop)
     }
 
-    /// Offers a tool no more. Its tasks go on. Whether it was there.
+    /// Offers a tool no more, to whoever calls from now on. Its tasks go on. Whether it was there.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.remove(Change::Tools, |offer| offer.tools.remove(name))
     }
@@ -263,8 +308,14 @@ impl Running {
     /// Offers one more prompt.
     pub fn add_prompt(&self, prompt: impl Into<Prompt>) -> Result<(), Unfit> {
         let entry = PromptEntry::new(prompt.into())?;
-        let name = entry.prompt.name.clone();
-        let add = |offer: &mut Offer| offer.prompts.add("prompt", &name, entry).map(|()| true);
+        let (name, body) = (entry.prompt.name.clone(), entry.prompt.body.clone());
+        let add = |offer: &mut Offer| {
+            offer.prompts.add("prompt", &name, entry)?;
+            if let PromptBody::Durable(tool) = body {
+                self.engine().add_tool(*tool);
+            }
+            Ok(true)
+        };
         self.front().catalog.change(Change::Prompts, add).map(drop)
     }
 
@@ -294,6 +345,16 @@ impl Running {
     /// Tells those who watch it that the content of a resource has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         self.front().catalog.tell(Change::Resource(uri.into()));
+    }
+
+    /// Begins to shut down: no new requests, and streams end as their revision has it.
+    pub fn drain(&self) {
+        self.front().draining.cancel();
+    }
+
+    /// Ends when the server begins to shut down.
+    pub async fn draining(&self) {
+        self.front().draining.cancelled().await;
     }
 
     /// Shuts down: no new requests, streams end as their revision has it, calls in flight are given

@@ -28,7 +28,7 @@ pub struct Settings {
     pub stream_after: Duration,
     /// Lets unauthenticated callers list their tasks, who are then all of one principal (off).
     pub anonymous_list: bool,
-    /// Hosts other than loopback that requests may name (none).
+    /// Hosts other than loopback that requests may name, `*` for any (none).
     pub hosts: Vec<String>,
     /// Origins other than loopback that browsers may call from (none).
     pub origins: Vec<String>,

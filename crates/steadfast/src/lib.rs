@@ -51,7 +51,13 @@
 //! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered.
 //! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], or [`memory`] for tests.
 
+mod flags;
+mod run;
+
 use std::{path::Path, sync::Arc};
+
+pub use flags::Flags;
+pub use run::Run;
 
 pub use steadfast_engine as engine;
 pub use steadfast_sqlite::{Durability, OpenError, Options};

@@ -17,8 +17,9 @@ pub(super) fn check(
 ) -> Result<(), Box<Response>> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| uri.authority().map(|authority| authority.as_str()));
-    let allowed =
-        |host: &str| is_loopback(host) || settings.hosts.iter().any(|one| names(one, host));
+    let allowed = |host: &str| {
+        is_loopback(host) || settings.hosts.iter().any(|one| one == "*" || names(one, host))
+    };
     if !host.is_some_and(allowed) {
         let message = "this Host is not served; allow it in the server's settings";
         return Err(Box::new(super::refusal(StatusCode::FORBIDDEN, message)));

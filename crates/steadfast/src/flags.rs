@@ -1,0 +1,140 @@
+//! What a server's user can set: flags, and the environment behind them.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
+
+/// Where and how a server runs.
+///
+/// Whatever is not given is left to the code that runs the server, and then to the default.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Flags {
+    /// Speak MCP over standard input and output, for clients that start the server themselves
+    #[arg(long)]
+    pub stdio: bool,
+
+    /// Listen for HTTP on this address [default: 127.0.0.1:8787; port 0 takes a free one]
+    ///
+    /// Other addresses than loopback need an authentication choice: --token-file or --anonymous.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "STEADFAST_LISTEN")]
+    pub listen: Option<SocketAddr>,
+
+    /// Keep tasks here: a path, or memory: for none that survive [default: a file of the server's name
+    /// in the user's data directory]
+    #[arg(long, value_name = "PATH", env = "STEADFAST_STORE")]
+    pub store: Option<String>,
+
+    /// Do not wait for the disk: a power cut may lose the last commits, a crash of the process nothing
+    #[arg(long, env = "STEADFAST_PROCESS_CRASH_ONLY")]
+    pub process_crash_only: bool,
+
+    /// Know callers by bearer tokens: a file with a line "principal token" each
+    #[arg(long, value_name = "FILE", env = "STEADFAST_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Serve anybody, also on addresses other than loopback: all callers are one principal
+    #[arg(long, env = "STEADFAST_ANONYMOUS")]
+    pub anonymous: bool,
+
+    /// Let callers without a name list tasks, who then see each other's
+    #[arg(long, env = "STEADFAST_ANONYMOUS_LIST")]
+    pub anonymous_list: bool,
+
+    /// Serve requests to this host name as well; * for any. May repeat
+    #[arg(long, value_name = "HOST", env = "STEADFAST_ALLOW_HOST", value_delimiter = ',')]
+    pub allow_host: Vec<String>,
+
+    /// Serve web pages of this origin, such as https://app.example.com. May repeat
+    #[arg(long, value_name = "ORIGIN", env = "STEADFAST_ALLOW_ORIGIN", value_delimiter = ',')]
+    pub allow_origin: Vec<String>,
+
+    /// Run at most this many tasks at once; others queue [default: 1000]
+    #[arg(long, value_name = "NUMBER", env = "STEADFAST_MAX_RUNNING")]
+    pub max_running: Option<usize>,
+
+    /// Keep tasks this many days after they end, where their tool does not say [default: 7]
+    #[arg(long, value_name = "DAYS", env = "STEADFAST_RETENTION_DAYS")]
+    pub retention_days: Option<u64>,
+
+    /// When told to stop, give calls and steps in flight this many seconds [default: 10]
+    #[arg(long, value_name = "SECONDS", env = "STEADFAST_DRAIN_SECONDS")]
+    pub drain_seconds: Option<u64>,
+
+    /// Log to standard error from this level on: error, warn, info, debug or trace [default: warn]
+    #[arg(long, value_name = "LEVEL", env = "STEADFAST_LOG")]
+    pub log: Option<tracing::Level>,
+}
+
+#[derive(Parser)]
+struct Alone {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Flags {
+    /// The flags of this process, for a server of this name. Ends the process if they are wrong, or if
+    /// they ask for help.
+    #[must_use]
+    pub fn of_process(server: &str) -> Flags {
+        let about =
+            format!("{server}: an MCP server whose tool calls survive crashes and restarts");
+        let mut command = Alone::command().about(about);
+        let matches = command.get_matches_mut();
+        match Alone::from_arg_matches(&matches) {
+            Ok(alone) => alone.flags,
+            Err(error) => error.format(&mut command).exit(),
+        }
+    }
+
+    /// These, and what they leave open from others.
+    #[must_use]
+    pub fn or(self, other: Flags) -> Flags {
+        let either = |one: Vec<String>, two| if one.is_empty() { two } else { one };
+        Flags {
+            stdio: self.stdio || other.stdio,
+            listen: self.listen.or(other.listen),
+            store: self.store.or(other.store),
+            process_crash_only: self.process_crash_only || other.process_crash_only,
+            token_file: self.token_file.or(other.token_file),
+            anonymous: self.anonymous || other.anonymous,
+            anonymous_list: self.anonymous_list || other.anonymous_list,
+            allow_host: either(self.allow_host, other.allow_host),
+            allow_origin: either(self.allow_origin, other.allow_origin),
+            max_running: self.max_running.or(other.max_running),
+            retention_days: self.retention_days.or(other.retention_days),
+            drain_seconds: self.drain_seconds.or(other.drain_seconds),
+            log: self.log.or(other.log),
+        }
+    }
+
+    pub(crate) fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_seconds.unwrap_or(10))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_are_well_formed_and_each_explains_itself() {
+        let command = Alone::command();
+        command.clone().debug_assert();
+        for argument in command.get_arguments().filter(|argument| argument.get_id() != "help") {
+            assert!(argument.get_help().is_some(), "{}", argument.get_id());
+        }
+    }
+
+    #[test]
+    fn what_is_given_goes_before_what_the_code_says() {
+        let parse = |words: &[&str]| Alone::try_parse_from(words).map(|alone| alone.flags);
+        let code =
+            Flags { store: Some("code.db".into()), drain_seconds: Some(3), ..Flags::default() };
+        let given = parse(&["x", "--store", "flag.db", "--allow-host", "a,b"]).unwrap();
+        let flags = given.or(code);
+        assert_eq!((flags.store.as_deref(), flags.drain_seconds), (Some("flag.db"), Some(3)));
+        assert_eq!(flags.allow_host, ["a", "b"]);
+        assert!(parse(&["x", "--listen", "nowhere"]).is_err());
+        assert!(parse(&["x", "--what"]).is_err());
+    }
+}

@@ -1,0 +1,275 @@
+//! From a server that was put together to a process that serves.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::serve::ListenerExt;
+use steadfast_engine::{Builder, Engine, Error, Principal, Result, Ttl};
+use steadfast_mcp::{Auth, Running, Server};
+use steadfast_store::Store;
+
+use crate::{Durability, Flags, Options};
+
+/// Running a server: in scope with the prelude.
+pub trait Run: Sized {
+    /// Serves until the process is told to stop: by the flags and the environment of the process, HTTP
+    /// on loopback and a SQLite file unless they say otherwise.
+    fn run(self) -> impl Future<Output = Result<()>> + Send {
+        self.run_or(Flags::default())
+    }
+
+    /// The same, with what the code says in place of the defaults.
+    fn run_or(self, code: Flags) -> impl Future<Output = Result<()>> + Send;
+
+    /// The same by these flags alone.
+    fn run_with(self, flags: Flags) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl Run for Server {
+    async fn run_or(self, code: Flags) -> Result<()> {
+        let flags = Flags::of_process(self.name()).or(code);
+        self.run_with(flags).await
+    }
+
+    async fn run_with(self, flags: Flags) -> Result<()> {
+        log(&flags);
+        let listen = flags.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8787)));
+        let name = self.name().to_owned();
+        let server = configure(self, &flags)?;
+        if !flags.stdio {
+            may_listen(listen, &server, &flags)?;
+        }
+        let (store, place) = open(&name, &flags)?;
+        let running = server.start(engine(store, &flags))?;
+        if flags.stdio {
+            eprintln!("{name} speaks MCP on standard input and output; its tasks are in {place}");
+            tokio::select! {
+                served = running.serve_stdio() => served?,
+                () = told_to_stop() => {}
+            }
+        } else {
+            serve_http(&running, listen, &name, &place, &flags).await?;
+        }
+        running.shutdown(flags.drain()).await;
+        Ok(())
+    }
+}
+
+fn log(flags: &Flags) {
+    let level = flags.log.unwrap_or(tracing::Level::WARN);
+    let logs = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    // The program may have a log of its own already.
+    let _ = logs.try_init();
+}
+
+fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
+    let settings = server.settings_mut();
+    settings.anonymous_list |= flags.anonymous_list;
+    settings.hosts.extend(flags.allow_host.iter().cloned());
+    settings.origins.extend(flags.allow_origin.iter().cloned());
+    Ok(match &flags.token_file {
+        Some(file) => server.auth(Auth::tokens(read_tokens(file)?)),
+        None => server,
+    })
+}
+
+/// The lines of a token file. Errors name the line, never what is in it.
+fn read_tokens(file: &Path) -> Result<Vec<(String, Principal)>> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Error::new(format!("the token file {shown} can't be read: {error}")))?;
+    let mut tokens = Vec::new();
+    for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [principal, token] = words[..] else {
+            let message = format!("line {} of {shown} must be: principal token", n + 1);
+            return Err(Error::new(message));
+        };
+        if token.len() < 16 {
+            let message =
+                format!("the token in line {} of {shown} has fewer than 16 characters", n + 1);
+            return Err(Error::new(message));
+        }
+        tokens.push((token.to_owned(), Principal::new(principal)?));
+    }
+    match tokens.is_empty() {
+        true => Err(Error::new(format!("the token file {shown} has no tokens"))),
+        false => Ok(tokens),
+    }
+}
+
+fn may_listen(listen: SocketAddr, server: &Server, flags: &Flags) -> Result<()> {
+    if listen.ip().is_loopback() || !server.is_anonymous() || flags.anonymous {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "{listen} can be reached from other machines, and callers would not be told apart. Give \
+         --token-file with a token for each, or --anonymous if everybody may do everything"
+    )))
+}
+
+/// The store, and where it is in words.
+fn open(server: &str, flags: &Flags) -> Result<(Arc<dyn Store>, String)> {
+    let given = flags.store.as_deref().map(|store| store.strip_prefix("sqlite:").unwrap_or(store));
+    let path = match given {
+        Some("memory:") => {
+            return Ok((crate::memory(), "memory, and die with the process".into()));
+        }
+        Some(other) if other.starts_with("postgres:") || other.starts_with("postgresql:") => {
+            return Err(Error::new("this build has no PostgreSQL; give the path of a SQLite file"));
+        }
+        Some(path) => PathBuf::from(path),
+        None => {
+            let directory = data_directory()?.join("steadfast");
+            std::fs::create_dir_all(&directory)?;
+            directory.join(format!("{}.db", file_name(server)))
+        }
+    };
+    let durability = match flags.process_crash_only {
+        true => Durability::ProcessCrashOnly,
+        false => Durability::Full,
+    };
+    let store = Options::new(&path).durability(durability).open()?;
+    Ok((Arc::new(store), path.display().to_string()))
+}
+
+/// Where programs keep their data: the same wherever the process is started from, because clients
+/// start stdio servers from anywhere.
+fn data_directory() -> Result<PathBuf> {
+    let home = || std::env::home_dir().filter(|home| home.is_absolute());
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let found = match std::env::consts::OS {
+        "windows" => set("LOCALAPPDATA"),
+        "macos" => home().map(|home| home.join("Library/Application Support")),
+        _ => set("XDG_DATA_HOME").or_else(|| home().map(|home| home.join(".local/share"))),
+    };
+    found.ok_or_else(|| Error::new("there is no home directory to keep tasks in: give --store"))
+}
+
+fn file_name(server: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = server.chars().map(plain).take(100).collect();
+    if name.trim_matches('.').is_empty() { "server".into() } else { name }
+}
+
+fn engine(store: Arc<dyn Store>, flags: &Flags) -> Builder {
+    let mut settings = steadfast_engine::Settings::default();
+    if let Some(most) = flags.max_running {
+        settings.max_running = most.max(1);
+    }
+    if let Some(days) = flags.retention_days {
+        settings.retention = Ttl::days(days);
+    }
+    Engine::builder(store).settings(settings)
+}
+
+async fn serve_http(
+    running: &Running,
+    listen: SocketAddr,
+    name: &str,
+    place: &str,
+    flags: &Flags,
+) -> Result<()> {
+    let listener = tokio::net::TcpListener::bind(listen).await.map_err(|error| {
+        Error::new(format!("can't listen on {listen}: {error}; choose another with --listen"))
+    })?;
+    let url = format!("http://{}/mcp", listener.local_addr()?);
+    eprintln!("{name} listens on {url}");
+    eprintln!("its tasks are in {place}");
+    let listener = listener.tap_io(|tcp| {
+        // Or every event of a stream waits for the one before to be acknowledged.
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY can't be set");
+        }
+    });
+    let drained = running.clone();
+    let serving = axum::serve(listener, running.router()).with_graceful_shutdown(async move {
+        told_to_stop().await;
+        drained.drain();
+    });
+    let mut serving = std::pin::pin!(serving.into_future());
+    tokio::select! {
+        served = &mut serving => return Ok(served?),
+        () = running.draining() => {}
+    }
+    // Connections that are still open when the time is over are cut.
+    match tokio::time::timeout(flags.drain(), serving).await {
+        Ok(served) => Ok(served?),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Ends when the process is asked to end.
+async fn told_to_stop() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                terminate.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_file_is_read_and_its_errors_name_the_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tokens");
+        std::fs::write(&file, "ada 0123456789abcdef\n\nbob  fedcba9876543210\n").unwrap();
+        assert_eq!(read_tokens(&file).unwrap().len(), 2);
+        for (text, says) in [
+            ("ada\n", "line 1"),
+            ("ada 0123456789abcdef\nbob secretsecretsecret x\n", "line 2"),
+            ("ada short", "16 characters"),
+            ("\n", "no tokens"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = read_tokens(&file).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains("secret"), "{error}");
+        }
+        assert!(read_tokens(Path::new("/nowhere/tokens")).is_err());
+    }
+
+    #[test]
+    fn other_machines_are_served_by_choice_only() {
+        let flags = Flags::default();
+        let anonymous = || Server::new("x");
+        assert!(may_listen("127.0.0.1:1".parse().unwrap(), &anonymous(), &flags).is_ok());
+        assert!(may_listen("[::1]:1".parse().unwrap(), &anonymous(), &flags).is_ok());
+        let open = "0.0.0.0:1".parse().unwrap();
+        let error = may_listen(open, &anonymous(), &flags).unwrap_err().to_string();
+        assert!(error.contains("--token-file"), "{error}");
+        let tokens = Auth::tokens([("0123456789abcdef".into(), Principal::new("ada").unwrap())]);
+        assert!(may_listen(open, &anonymous().auth(tokens), &flags).is_ok());
+        let chosen = Flags { anonymous: true, ..Flags::default() };
+        assert!(may_listen(open, &anonymous(), &chosen).is_ok());
+    }
+
+    #[test]
+    fn a_name_is_always_a_file_name() {
+        assert_eq!(file_name("orders"), "orders");
+        assert_eq!(file_name("../../etc/passwd"), ".._.._etc_passwd");
+        assert_eq!(file_name(".."), "server");
+        assert_eq!(file_name(""), "server");
+    }
+}
