@@ -1,0 +1,16 @@
+//! The front as its clients see it: over HTTP on a real socket, and over a pair of byte streams.
+
+// The lint knows test functions, not those that they share.
+#![allow(clippy::unwrap_used)]
+
+mod http;
+mod site;
+mod tools;
+
+mod asking;
+mod calls_2026;
+mod entry;
+mod legacy;
+mod stdio;
+mod tasks_2025;
+mod tasks_2026;
