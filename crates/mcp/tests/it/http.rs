@@ -148,7 +148,8 @@ async fn read(mut body: BufReader<TcpStream>) -> Response {
         }
     }
     let mut response = Response { status, headers, body, left: Left::Nothing };
-    response.left = match (response.header("transfer-encoding"), response.header("content-length")) {
+    response.left = match (response.header("transfer-encoding"), response.header("content-length"))
+    {
         (Some("chunked"), _) => Left::Chunks,
         (_, Some(length)) => Left::Bytes(length.parse().unwrap()),
         _ => Left::Nothing,

@@ -66,7 +66,8 @@ impl Site {
             json!({ "name": "test", "version": "1" });
         let name = params.get("name").or_else(|| params.get("uri")).cloned();
         let name = name.as_ref().and_then(Value::as_str);
-        let mut headers = vec![JSON, ACCEPT, ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        let mut headers =
+            vec![JSON, ACCEPT, ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
         headers.extend(name.map(|name| ("Mcp-Name", name)));
         headers.extend(more);
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
@@ -112,7 +113,11 @@ impl Site {
                 if seen["status"] == status {
                     return seen;
                 }
-                assert!(!["completed", "failed", "cancelled"].contains(&seen["status"].as_str().unwrap()), "{seen}");
+                assert!(
+                    !["completed", "failed", "cancelled"]
+                        .contains(&seen["status"].as_str().unwrap()),
+                    "{seen}"
+                );
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -131,23 +136,38 @@ pub(crate) struct Legacy {
     pub(crate) session: String,
     pub(crate) version: &'static str,
     pub(crate) opening: Value,
+    authorization: Option<String>,
 }
 
 impl Legacy {
     pub(crate) async fn open(site: &Site, version: &'static str, capabilities: Value) -> Legacy {
+        Legacy::open_as(site, version, capabilities, None).await
+    }
+
+    /// The same with a bearer token.
+    pub(crate) async fn open_as(
+        site: &Site,
+        version: &'static str,
+        capabilities: Value,
+        token: Option<&str>,
+    ) -> Legacy {
+        let authorization = token.map(|token| format!("Bearer {token}"));
         let params = json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" } });
         let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-        let response = send(site.address, "POST", &[JSON, ACCEPT], &body.to_string()).await;
+        let mut headers = vec![JSON, ACCEPT];
+        headers.extend(authorization.as_ref().map(|value| ("Authorization", value.as_str())));
+        let response = send(site.address, "POST", &headers, &body.to_string()).await;
         assert_eq!(response.status, 200);
         let session = response.header("mcp-session-id").unwrap().to_owned();
         let opening = response.json().await["result"].clone();
-        let legacy = Legacy { address: site.address, session, version, opening };
+        let legacy = Legacy { address: site.address, session, version, opening, authorization };
         legacy.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
         legacy
     }
 
     fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = vec![JSON, ACCEPT, ("Mcp-Session-Id", self.session.as_str())];
+        headers.extend(self.authorization.as_ref().map(|value| ("Authorization", value.as_str())));
         if self.version >= "2025-06-18" {
             headers.push(("MCP-Protocol-Version", self.version));
         }

@@ -160,7 +160,10 @@ async fn an_answer_that_does_not_fit_is_acknowledged_and_asked_for_again_under_a
         };
         let (key, request) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
         assert!(!keys.contains(key), "{key} was used before");
-        assert!(request["params"]["message"].as_str().unwrap().contains("did not fit"), "{request}");
+        assert!(
+            request["params"]["message"].as_str().unwrap().contains("did not fit"),
+            "{request}"
+        );
         keys.push(key.clone());
     }
     site.update(&task, json!({ keys.last().unwrap(): accept(json!({ "approved": true })) })).await;
