@@ -54,9 +54,6 @@ pub(super) async fn post(
         }
         Err(_) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
     };
-    if front.draining.is_cancelled() {
-        return busy("the server is shutting down");
-    }
     match parse(&body) {
         Err(bad) => bad_message(bad),
         Ok(Received::One(Message::Request { id, method, params })) => {
@@ -110,6 +107,10 @@ async fn one_request(
     method: &str,
     params: &str,
 ) -> Response {
+    // What is at work may still be answered and cancelled.
+    if front.draining.is_cancelled() {
+        return busy("the server is shutting down");
+    }
     let Ok(place) = front.places.try_acquire() else {
         return busy("too many requests are at work");
     };

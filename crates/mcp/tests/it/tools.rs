@@ -62,7 +62,9 @@ struct Pair {
 
 async fn approve(count: Count, ctx: Context, order: Order) -> Result<String> {
     ctx.step("reserve", || async { Ok::<_, Error>(count.add()) }).await?;
-    let reply = ctx.ask::<Approval>(format!("Approve {}?", order.item)).key("approval").await?;
+    let what =
+        if order.count == 1 { order.item } else { format!("{} {}s", order.count, order.item) };
+    let reply = ctx.ask::<Approval>(format!("Approve {what}?")).key("approval").await?;
     match reply {
         Reply::Accepted(answer) => Ok(format!("approved: {}", answer.approved)),
         Reply::Declined => Ok("declined".into()),
