@@ -46,7 +46,9 @@ impl Question {
 
     /// Asks, and gives what came back.
     async fn ask(&self, kind: InputKind, request: &Value, schema: Json) -> Result<Answer> {
-        if !self.wait && !self.ctx.call.capabilities.can(kind) {
+        let call = &self.ctx.call;
+        let by_tool = call.companions && kind == InputKind::Form;
+        if !self.wait && !by_tool && !call.capabilities.can(kind) {
             let needed = kind.capability();
             let message = format!("the client can't answer this: it has not declared {needed}");
             return Err(Error::new(message).code(NO_CAPABLE_CLIENT).permanent());

@@ -102,6 +102,9 @@ pub(crate) struct CallRecord {
     pub(crate) capabilities: Capabilities,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<Value>,
+    /// What the client can't be asked can be answered by a companion tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) companions: bool,
     /// The input does not fit the schema, for this reason: nothing is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,

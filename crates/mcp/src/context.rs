@@ -37,6 +37,7 @@ impl Context {
             revision: String::new(),
             capabilities: Default::default(),
             client: None,
+            companions: false,
             refused: None,
             progress_token: None,
         });

@@ -16,6 +16,7 @@ use crate::{
     },
     front::{Front, Identity},
     http::{self, Auth, Http},
+    method::companions,
     settings::Settings,
     stdio,
     wire::{Icon, Object, notification},
@@ -164,7 +165,8 @@ impl Server {
             engine = change(engine);
         }
         let mut offer = Offer::default();
-        for tool in self.tools {
+        let companions = if self.settings.companions { companions() } else { Vec::new() };
+        for tool in self.tools.into_iter().chain(companions) {
             let (name, entry) = (tool.name.clone(), ToolEntry::new(tool)?);
             if let Body::Durable(tool) = &entry.tool.body {
                 engine = engine.tool(steadfast_engine::Tool::clone(tool));

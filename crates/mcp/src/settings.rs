@@ -26,6 +26,11 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// A response that takes longer than this becomes a stream, which shows that we are alive (2 s).
     pub stream_after: Duration,
+    /// Offers tools about tasks to clients that know none: status, result, list, input, cancel (off).
+    pub companions: bool,
+    /// With such tools, a call that takes longer than this answers with its task (40 s: most clients
+    /// give up after 60).
+    pub outlives: Duration,
     /// Lets unauthenticated callers list their tasks, who are then all of one principal (off).
     pub anonymous_list: bool,
     /// Hosts other than loopback that requests may name, `*` for any (none).
@@ -47,6 +52,8 @@ impl Default for Settings {
             cache_life: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
             stream_after: Duration::from_secs(2),
+            companions: false,
+            outlives: Duration::from_secs(40),
             anonymous_list: false,
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use steadfast_core::{Json, Ttl};
 use steadfast_engine::{Error, Result};
 
-use super::{BoxFuture, HeaderParam, Output, Unfit, check_name, headers};
+use super::{BoxFuture, HeaderParam, NoInput, Output, Unfit, check_name, headers};
 use crate::{
     Context,
+    method::Companion,
     wire::{CallResult, Icon, Object, Revision},
 };
 
@@ -56,6 +57,8 @@ pub(crate) enum Body {
     Plain(PlainFn),
     /// Runs as a task.
     Durable(Box<steadfast_engine::Tool>),
+    /// Is about tasks, and part of the front.
+    Front(Companion),
 }
 
 /// A tool that clients can call.
@@ -132,6 +135,17 @@ impl Tool {
         });
         let tool = Tool::with_body::<I, O>(name.into(), Body::Plain(run));
         Tool { support: TaskSupport::Forbidden, ..tool }
+    }
+
+    /// A tool that is part of the front.
+    pub(crate) fn of_front(name: &str, which: Companion) -> Tool {
+        let tool = Tool::with_body::<NoInput, CallResult>(name.into(), Body::Front(which));
+        Tool { support: TaskSupport::Forbidden, ..tool }
+    }
+
+    /// An input of this type.
+    pub(crate) fn input_of<I: JsonSchema>(self) -> Tool {
+        self.input_schema(schemars::schema_for!(I).to_value())
     }
 
     fn with_body<I: JsonSchema, O: Output>(name: String, body: Body) -> Tool {

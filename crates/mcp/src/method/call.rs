@@ -9,7 +9,7 @@ use steadfast_engine::{HistoryEntry, Order, StartedTask, TaskInfo, Tasks};
 use super::{Reply, questions, task_error, tools::cancelled};
 use crate::{
     catalog::ToolEntry,
-    client::CallRecord,
+    client::{CallRecord, Client},
     context::HANDED_OUT,
     front::{Front, LEVELS, Request, level},
     wire::{Object, RpcError, meta, notification},
@@ -46,6 +46,7 @@ impl Call<'_> {
             revision: client.revision.name().into(),
             capabilities: client.capabilities.clone(),
             client: client.info.clone(),
+            companions: self.front.settings.companions,
             refused: self.refused.clone(),
             progress_token: self.request.meta.progress_token.clone().filter(|_| followed),
         };
@@ -116,12 +117,13 @@ impl Call<'_> {
             questions::apply(&tasks, &info, &self.input_responses).await.map_err(task_error)?;
         }
         let client = &self.request.client;
-        let asks = |info: &TaskInfo| !questions::open(info, client).is_empty();
         let handed =
             |info: &TaskInfo| info.status.is_terminal() || info.marks.contains_key(HANDED_OUT);
         loop {
-            let info =
-                tasks.wait_for(id, |info| handed(info) || asks(info)).await.map_err(task_error)?;
+            let info = tasks
+                .wait_for(id, |info| handed(info) || asks(info, client))
+                .await
+                .map_err(task_error)?;
             match &self.request.session {
                 Some(session) if !handed(&info) => {
                     let front = self.front;
@@ -152,8 +154,23 @@ impl Call<'_> {
             id: id.clone(),
             armed: client.revision.is_stateless(),
         };
+        let settings = &front.settings;
+        let outlives = async {
+            match settings.companions && self.entry.is_some() {
+                true => tokio::time::sleep(settings.outlives).await,
+                false => std::future::pending().await,
+            }
+        };
         let info = tokio::select! {
             info = self.follow(&tasks, &id) => info?,
+            () = outlives => {
+                guard.armed = false;
+                let info = tasks.get(&id).await.map_err(task_error)?;
+                return match info.status.is_terminal() {
+                    true => front.final_reply(client, &info, None),
+                    false => self.outlived(&info),
+                };
+            }
             () = self.request.cancel.cancelled() => {
                 guard.armed = true;
                 return Err(cancelled());
@@ -163,8 +180,21 @@ impl Call<'_> {
         match info.status.is_terminal() {
             true if self.entry.is_some() => front.final_reply(client, &info, None),
             true => self.other_result(&info),
-            false => Ok(self.input_required(&info)),
+            false if asks(&info, client) => Ok(self.input_required(&info)),
+            false => self.outlived(&info),
         }
+    }
+
+    /// The answer of a call that goes on without its client.
+    fn outlived(&self, info: &TaskInfo) -> Reply {
+        let result = Json::of(&self.front.outlived(info)).map_err(|_| RpcError::internal())?;
+        self.front.call_result(&self.request.client, None, &result, None)
+    }
+
+    /// Whether the task waits for an answer that only a companion tool can bring.
+    fn waits_for_tool(&self, info: &TaskInfo) -> bool {
+        let by_tool = self.front.settings.companions && self.entry.is_some();
+        by_tool && !info.questions.is_empty() && !asks(info, &self.request.client)
     }
 
     /// Until the task has ended, or asks something that the client answers by calling again. What it
@@ -176,9 +206,10 @@ impl Call<'_> {
             None => self.request.meta.log_level,
         };
         let listens = least.is_some() || self.request.meta.progress_token.is_some();
-        let asks = |info: &TaskInfo| !questions::open(info, client).is_empty();
         if !listens && self.request.session.is_none() {
-            let done = |info: &TaskInfo| info.status.is_terminal() || asks(info);
+            let done = |info: &TaskInfo| {
+                info.status.is_terminal() || asks(info, client) || self.waits_for_tool(info)
+            };
             return tasks.wait_for(id, done).await.map_err(task_error);
         }
         let mut voice = Voice { call: self, least, progress: f64::NEG_INFINITY };
@@ -189,14 +220,14 @@ impl Call<'_> {
                 voice.say(event).await;
             }
             seen = events.last().map_or(seen, |last| last.seq + 1);
-            if info.status.is_terminal() {
+            if info.status.is_terminal() || self.waits_for_tool(&info) {
                 return Ok(info);
             }
             match &self.request.session {
                 Some(session) => {
                     self.front.send_questions(session, &info, &self.request.outlet, false).await;
                 }
-                None if asks(&info) => return Ok(info),
+                None if asks(&info, client) => return Ok(info),
                 None => {}
             }
         }
@@ -245,6 +276,11 @@ impl Call<'_> {
         }
         Ok(self.front.close(&self.request.client, object))
     }
+}
+
+/// Whether a task asks something that this client can answer.
+fn asks(info: &TaskInfo, client: &Client) -> bool {
+    !questions::open(info, client).is_empty()
 }
 
 fn same(one: &Json, other: &Json) -> bool {

@@ -1,6 +1,7 @@
 //! The methods, one file a family.
 
 mod call;
+mod companion;
 mod completion;
 mod lifecycle;
 mod listen;
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use steadfast_engine::CallError;
 
+pub(crate) use companion::{Companion, companions};
 pub(crate) use lifecycle::{Opening, initialize};
 pub(crate) use questions::Routed;
 

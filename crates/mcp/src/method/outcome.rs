@@ -231,7 +231,7 @@ fn wire_status(info: &TaskInfo, revision: Revision, asks: bool) -> &'static str 
     }
 }
 
-fn status_message(info: &TaskInfo) -> Option<String> {
+pub(super) fn status_message(info: &TaskInfo) -> Option<String> {
     let said = || {
         let progress = info.progress.as_ref().and_then(|progress| progress.text.clone());
         info.message.clone().or(progress)

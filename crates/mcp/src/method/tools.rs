@@ -81,6 +81,10 @@ impl Front {
             (_, Some(reason)) if !(as_task && call.task.is_some()) => {
                 self.tool_result(request, entry, &CallResult::error(reason))
             }
+            (Body::Front(which), _) => {
+                let result = self.companion(request, *which, &arguments).await?;
+                self.tool_result(request, entry, &result)
+            }
             (Body::Plain(run), _) => {
                 let ran = unwind(run(arguments));
                 let result = tokio::select! {

@@ -370,7 +370,7 @@ async fn required_fields_and_headers_are_required() {
         .as_object_mut()
         .unwrap()
         .remove("io.modelcontextprotocol/clientCapabilities");
-    let cases: [(Vec<(&str, &str)>, Value, i64); 9] = [
+    let cases = [
         (vec![version, name], full.clone(), -32020),
         (vec![version, method], full.clone(), -32020),
         (vec![method, name], full.clone(), -32020),

@@ -9,6 +9,7 @@ mod tools;
 
 mod asking;
 mod calls_2026;
+mod companions;
 mod entry;
 mod legacy;
 mod stdio;
