@@ -40,6 +40,10 @@ pub struct Flags {
     #[arg(long, env = "STEADFAST_ANONYMOUS_LIST")]
     pub anonymous_list: bool,
 
+    /// Offer tools about tasks to clients that know none: status, result, list, input, cancel
+    #[arg(long, env = "STEADFAST_COMPANIONS")]
+    pub companions: bool,
+
     /// Serve requests to this host name as well; * for any. May repeat
     #[arg(long, value_name = "HOST", env = "STEADFAST_ALLOW_HOST", value_delimiter = ',')]
     pub allow_host: Vec<String>,
@@ -98,6 +102,7 @@ impl Flags {
             token_file: self.token_file.or(other.token_file),
             anonymous: self.anonymous || other.anonymous,
             anonymous_list: self.anonymous_list || other.anonymous_list,
+            companions: self.companions || other.companions,
             allow_host: either(self.allow_host, other.allow_host),
             allow_origin: either(self.allow_origin, other.allow_origin),
             max_running: self.max_running.or(other.max_running),

@@ -68,6 +68,7 @@ fn log(flags: &Flags) {
 fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     let settings = server.settings_mut();
     settings.anonymous_list |= flags.anonymous_list;
+    settings.companions |= flags.companions;
     settings.hosts.extend(flags.allow_host.iter().cloned());
     settings.origins.extend(flags.allow_origin.iter().cloned());
     Ok(match &flags.token_file {
