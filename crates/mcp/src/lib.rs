@@ -12,6 +12,8 @@ mod client;
 mod context;
 mod front;
 mod http;
+#[doc(hidden)]
+pub mod macros;
 mod method;
 mod outlet;
 mod server;

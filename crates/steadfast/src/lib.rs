@@ -1,13 +1,13 @@
-//! Durable tasks: async functions that survive crashes, deploys and week-long waits.
+//! Durable MCP servers: tools are async functions that survive crashes, deploys and week-long waits.
 //!
-//! A task is an ordinary async function. Each step's result is recorded in one SQLite file; after a
-//! crash the function goes on from the last recorded step.
+//! A call of a tool is a task. Each step's result is recorded in one SQLite file; after a crash the
+//! function goes on from the last recorded step.
 //!
 //! ```
 //! use std::time::Duration;
 //! use steadfast::prelude::*;
 //!
-//! #[derive(Serialize, Deserialize)]
+//! #[derive(Serialize, Deserialize, JsonSchema)]
 //! struct Order { item: String, amount: f64 }
 //!
 //! #[derive(Deserialize, JsonSchema)]
@@ -17,6 +17,8 @@
 //!     Ok(format!("{key}: {} for {}", order.item, order.amount))
 //! }
 //!
+//! /// Submit a purchase order. Orders over $1,000 need approval.
+//! #[tool]
 //! async fn purchase_order(ctx: Context, order: Order) -> Result<String> {
 //!     if order.amount > 1000.0 {
 //!         let reply = ctx.ask::<Approval>(format!("Approve {}?", order.item)).await?;
@@ -34,22 +36,26 @@
 //! # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
 //! # let path = dir.path().join("orders.db");
-//! let engine = Engine::builder(steadfast::sqlite(path)?)
-//!     .tool(Tool::new("purchase_order", purchase_order))
-//!     .start();
-//! let tasks = engine.tasks(Principal::new("ada")?);
+//! let server = Server::new("orders")
+//!     .tool(purchase_order)
+//!     .start(Engine::builder(steadfast::sqlite(path)?))?;
+//! // `server.serve_stdio()` and `server.router()` are for clients. From Rust:
+//! let tasks = server.engine().tasks(Principal::new("ada")?);
 //! let order = Order { item: "lamp".into(), amount: 40.0 };
 //! let task = tasks.start("purchase_order", &order).await?;
 //! let ended = tasks.wait(&task.id).await?;
 //! assert_eq!(ended.status, Status::Completed);
-//! engine.shutdown(Duration::from_secs(5)).await;
+//! server.shutdown(Duration::from_secs(5)).await;
 //! # Ok(()) }
 //! ```
 //!
-//! * [`Context`](prelude::Context) is what a task can do: steps, sleeps, events, questions, children,
-//!   activities, durable state.
-//! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered.
-//! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], or [`memory`] for tests.
+//! * [`tool`](prelude::tool), [`prompt`](prelude::prompt) and [`resource`](prelude::resource) make of
+//!   functions what a [`Server`](prelude::Server) offers.
+//! * [`Context`](prelude::Context) is what a durable tool can do: steps, sleeps, events, questions,
+//!   children, activities, durable state.
+//! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered from Rust.
+//! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], or [`memory`] for tests. It needs no
+//!   server: [`engine`] has a `Context` and a `Tool` of its own.
 
 mod flags;
 mod run;
@@ -60,6 +66,7 @@ pub use flags::Flags;
 pub use run::Run;
 
 pub use steadfast_engine as engine;
+pub use steadfast_mcp as mcp;
 pub use steadfast_sqlite::{Durability, OpenError, Options};
 pub use steadfast_store as store;
 
@@ -75,14 +82,41 @@ pub fn memory() -> Arc<dyn store::Store> {
     Arc::new(store::Disk::new().open())
 }
 
-/// What a program with durable tasks needs: `use steadfast::prelude::*;`
+/// What a server with durable tools needs: `use steadfast::prelude::*;`
+///
+/// [`Context`](prelude::Context) and [`Tool`](prelude::Tool) are those of a server; the engine's own,
+/// for tasks without a client, are in [`engine`].
 pub mod prelude {
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
     pub use steadfast_engine::{
-        Action, ActivityContext, Answer, Attempt, CallError, Context, Either, Engine, Error, Event,
+        Action, ActivityContext, Answer, Attempt, CallError, Either, Engine, Error, Event,
         FailureKind, Json, ListTasks, OpenQuestion, Order as SortOrder, Principal, Reply,
-        RerunFrom, Result, Retry, Scope, Settings, Status, TaskId, TaskInfo, Tasks, Timestamp,
-        Tool, Ttl, join, join_all, race, race_all,
+        RerunFrom, Result, Retry, Scope, Status, TaskId, TaskInfo, Tasks, Timestamp, Ttl, join,
+        join_all, race, race_all,
     };
+    pub use steadfast_macros::{prompt, resource, tool};
+
+    pub use crate::{Flags, Run};
+    pub use steadfast_mcp::{
+        Annotations, Auth, CallResult, Caller, Completing, Content, Contents, Context, Icon,
+        NoInput, Output, Prompt, PromptMessage, PromptOutput, PromptResult, Resource,
+        ResourceOutput, Role, Running, Sample, SampleMessage, SampleReply, Server, Structured,
+        TaskSupport, Template, Tool, ToolAnnotations, UrlReply, protocol_error,
+    };
+}
+
+/// For the code that the attributes write.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+    pub use steadfast_engine::Ttl;
+    pub use steadfast_mcp::{
+        Icon, NoInput, Prompt, Resource, TaskSupport, Template, Tool, ToolAnnotations,
+        macros::{is_object, result, value},
+    };
+
+    /// What a template finds in a URI.
+    pub type Values = std::collections::BTreeMap<String, String>;
 }

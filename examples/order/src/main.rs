@@ -4,7 +4,10 @@
 
 use std::{io::BufRead, io::Write, time::Duration};
 
-use steadfast::prelude::*;
+use steadfast::{
+    engine::{Context, Tool},
+    prelude::*,
+};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {

@@ -27,7 +27,9 @@ fn main() -> Result<()> {
         ["call", tool] => client.call(tool, json!({})),
         ["call", tool, arguments] => client.call(tool, serde_json::from_str(arguments)?),
         ["resume", task] => client.follow(task),
-        ["cancel", task] => client.request("tasks/cancel", task, json!({ "taskId": task })).map(drop),
+        ["cancel", task] => {
+            client.request("tasks/cancel", task, json!({ "taskId": task })).map(drop)
+        }
         _ => Err(HELP.into()),
     }
 }
@@ -48,7 +50,8 @@ impl Client {
             },
         });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let mut response = agent
             .post(&self.url)
             .header("Accept", "application/json, text/event-stream")
@@ -125,7 +128,8 @@ fn fill_in(form: &Value) -> Result<Value> {
     let mut content = Map::new();
     for (name, field) in form["properties"].as_object().into_iter().flatten() {
         let about = field["description"].as_str().unwrap_or(name);
-        let hint = match (field["type"].as_str(), field.get("oneOf").or_else(|| field.get("enum"))) {
+        let hint = match (field["type"].as_str(), field.get("oneOf").or_else(|| field.get("enum")))
+        {
             (Some("boolean"), _) => "y/n".to_owned(),
             (_, Some(choices)) => choices.to_string(),
             (kind, None) => kind.unwrap_or("text").to_owned(),

@@ -1,0 +1,6 @@
+use steadfast::prelude::*;
+
+#[tool]
+struct Greet;
+
+fn main() {}
