@@ -20,12 +20,15 @@ async fn greet(
 /// Stands for anything slow or costly. The line shows each time it really runs.
 async fn slowly(what: &str) -> Result<()> {
     eprintln!("  {what}");
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // A test has less patience than a person.
+    let pace = std::env::var("SAMPLES_PACE_MS").ok().and_then(|pace| pace.parse().ok());
+    tokio::time::sleep(Duration::from_millis(pace.unwrap_or(2_000))).await;
     Ok(())
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    let flags = Flags::of_process("steadfast-samples");
     eprintln!("To try it, in another terminal:");
     eprintln!("  cargo run --release --bin samples-client -- call purchase_order \\");
     eprintln!("    '{{\"item\": \"desk lamp\", \"amount\": 1200, \"count\": 3}}'");
@@ -39,6 +42,6 @@ async fn main() -> Result<()> {
         .tool(analysis::analysis_with_approval)
         .tool(greet)
         .activity("release", order::release)
-        .run()
+        .run_with(flags)
         .await
 }
