@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Parser)]
 pub(crate) struct Args {
-    /// What to do: hang, recover, serve, parked, idle.
+    /// What to do: hang, recover, serve, parked, idle, http.
     job: String,
     /// The store.
     #[arg(long)]
@@ -42,6 +42,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "serve" => serve(&args).await,
         "parked" => parked(&args).await,
         "idle" => idle(&args).await,
+        "http" => http(&args).await,
         other => Err(format!("there is no job {other:?}").into()),
     }
 }
@@ -199,6 +200,21 @@ impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", median(&self.small), median(&self.large))
     }
+}
+
+/// Serves the front on a free port until it is killed.
+async fn http(args: &Args) -> Result<()> {
+    use axum::serve::ListenerExt;
+    let engine = Engine::builder(tools::open(&args.store, Duration::ZERO)?);
+    let running = tools::server().start(engine)?;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
+    println!("http://{}/mcp", listener.local_addr()?);
+    let listener = listener.tap_io(|tcp| {
+        // Only slower without it.
+        let _ = tcp.set_nodelay(true);
+    });
+    axum::serve(listener, running.router()).await?;
+    Ok(())
 }
 
 /// Does nothing for a while: wake-ups a second, and bytes written.

@@ -8,7 +8,9 @@ mod child;
 mod cross;
 mod floor;
 mod history;
+mod http;
 mod idle;
+mod load;
 mod parked;
 mod recover;
 mod report;
@@ -34,6 +36,8 @@ struct Cli {
 enum What {
     /// The engine on SQLite.
     Engine(EngineArgs),
+    /// The front over HTTP.
+    Http(EngineArgs),
     /// A process that a measurement starts; not for use by hand.
     #[command(hide = true)]
     Child(child::Args),
@@ -76,6 +80,11 @@ async fn main() -> Result<()> {
     match Cli::parse().what {
         What::Child(args) => child::run(args).await,
         What::Engine(args) => engine(&args).await,
+        What::Http(args) => {
+            let mut report = Report::default();
+            http::measure(&args, &mut report).await?;
+            finish(&args, &report)
+        }
     }
 }
 
@@ -106,6 +115,10 @@ async fn engine(args: &EngineArgs) -> Result<()> {
     if args.wants("parked") {
         parked::measure(args, &mut report).await?;
     }
+    finish(args, &report)
+}
+
+fn finish(args: &EngineArgs, report: &Report) -> Result<()> {
     report.print();
     if let Some(path) = &args.json {
         std::fs::write(path, report.json()?)?;

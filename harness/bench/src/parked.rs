@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, time::Duration};
 
-use steadfast_engine::{Status, TaskId};
+use steadfast_engine::{Principal, Status, TaskId};
 
 use crate::{
     EngineArgs, Result,
@@ -15,9 +15,9 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
     let many = if args.quick { 20_000 } else { 1_000_000 };
     let dir = args.scratch()?;
     let (small, large) = (dir.path().join("small"), dir.path().join("large"));
-    fill(&small, PARKED_FEW).await?;
+    fill(&small, PARKED_FEW, &tools::ada()).await?;
     eprintln!("parked: filling a store with {many} tasks");
-    fill(&large, many).await?;
+    fill(&large, many, &tools::ada()).await?;
     let (mut rss, mut answer, mut get, mut list) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut get_us, mut answer_us) = (Vec::new(), Vec::new());
     // Each round answers the tasks it asks about, so it asks about other ones the next time.
@@ -41,9 +41,9 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
 }
 
 /// Starts tasks through the engine and lets them park on their question.
-async fn fill(path: &Path, count: u64) -> Result<()> {
+pub(crate) async fn fill(path: &Path, count: u64, owner: &Principal) -> Result<()> {
     let engine = tools::engine(path, Duration::ZERO, &Probe::default())?;
-    let tasks = engine.tasks(tools::ada());
+    let tasks = engine.tasks(owner.clone());
     let mut callers = tokio::task::JoinSet::new();
     for lane in 0..256 {
         let tasks = tasks.clone();

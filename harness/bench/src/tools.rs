@@ -12,6 +12,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use steadfast_engine::{Builder, Context, Engine, Error, Principal, Settings, Tool};
+use steadfast_mcp::Server;
 
 use crate::Result;
 
@@ -95,6 +96,34 @@ pub(crate) fn open(path: &Path, delay: Duration) -> Result<Arc<steadfast_sqlite:
 
 pub(crate) fn engine(path: &Path, delay: Duration, probe: &Probe) -> Result<Engine> {
     Ok(register(Engine::builder(open(path, delay)?), probe).start())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Pair {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Number {
+    n: u64,
+}
+
+/// The front with a trivial plain tool and a durable one of three steps.
+pub(crate) fn server() -> Server {
+    let steps = |ctx: steadfast_mcp::Context, number: Number| async move {
+        let n = number.n;
+        let a = ctx.step("one", || async { Ok::<_, Error>(n + 1) }).await?;
+        let b = ctx.step("two", || async { Ok::<_, Error>(a + 1) }).await?;
+        let c = ctx.step("three", || async { Ok::<_, Error>(b + 1) }).await?;
+        Ok(c.to_string())
+    };
+    let add = |pair: Pair| async move { Ok((pair.a + pair.b).to_string()) };
+    Server::new("bench")
+        .tool(steadfast_mcp::Tool::plain("add", add).description("Adds two numbers."))
+        .tool(steadfast_mcp::Tool::new("three", steps))
+        // Of the tasks that a store is filled with.
+        .engine(|builder| builder.tool(Tool::new("approve", approve)))
 }
 
 pub(crate) fn ada() -> Principal {

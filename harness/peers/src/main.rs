@@ -8,6 +8,7 @@
 mod durare;
 mod duroxide;
 mod load;
+mod rmcp_http;
 
 use std::{
     collections::BTreeMap,
@@ -34,6 +35,9 @@ struct Args {
     /// Whom to measure.
     #[arg(long, value_enum, default_value = "all")]
     peer: Peer,
+    /// Serve a trivial tool over HTTP with rmcp, and nothing else.
+    #[arg(long)]
+    serve_rmcp: bool,
     /// Tasks in flight.
     #[arg(long, default_value_t = 256)]
     at_once: u32,
@@ -64,6 +68,9 @@ async fn main() -> Result<()> {
     // Duroxide would otherwise print its warnings to standard output, among the figures.
     tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default())?;
 
+    if args.serve_rmcp {
+        return rmcp_http::serve().await;
+    }
     let load = Load { at_once: args.at_once, time: Duration::from_secs(args.seconds) };
     let mut figures = BTreeMap::new();
     if args.wants(Peer::Duroxide) {

@@ -1,0 +1,336 @@
+//! The front over HTTP: against rmcp with the same tool, and against itself.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use steadfast_engine::Principal;
+
+use crate::{
+    EngineArgs, Result, floor,
+    load::{Connection, Load, Same, Work, post, run},
+    report::{Bound, Report, median},
+};
+
+/// Connections at a time.
+const AT_ONCE: usize = 64;
+
+/// A server in a process of its own.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    path: &'static str,
+}
+
+impl Server {
+    /// Starts a program that prints `http://ADDRESS/...` as its first line.
+    fn start(program: &Path, arguments: &[&str]) -> Result<Server> {
+        let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.take().ok_or("no output")?;
+        BufReader::new(output).read_line(&mut line)?;
+        let address = line
+            .trim()
+            .strip_prefix("http://")
+            .and_then(|rest| rest.split('/').next())
+            .and_then(|address| address.parse().ok());
+        let address = address.ok_or_else(|| format!("the server said {line:?}"))?;
+        Ok(Server { child, address, path: "/mcp" })
+    }
+
+    fn ours(store: &str, count: u64) -> Result<Server> {
+        let program = std::env::current_exe()?;
+        let count = count.to_string();
+        Server::start(&program, &["child", "http", "--store", store, "--count", &count])
+    }
+
+    async fn connect(&self) -> Result<Connection> {
+        Connection::open(self.address).await
+    }
+
+    /// A request of 2026-07-28.
+    fn modern(&self, method: &str, name: &str, mut params: Value, tasks: bool) -> Vec<u8> {
+        let extensions = match tasks {
+            true => json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }),
+            false => json!({}),
+        };
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": extensions,
+        });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let headers =
+            [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", name)];
+        post(self.address, self.path, &headers, &body.to_string())
+    }
+
+    fn plain(&self) -> Vec<u8> {
+        self.modern("tools/call", "add", call("add", json!({ "a": 1, "b": 2 })), false)
+    }
+
+    /// Connections that call the trivial tool as clients of 2026-07-28.
+    async fn modern_workers(&self, count: usize) -> Result<Vec<Same>> {
+        let mut workers = Vec::new();
+        for _ in 0..count {
+            workers.push(Same { connection: self.connect().await?, request: self.plain() });
+        }
+        Ok(workers)
+    }
+
+    /// The same as clients of 2025-11-25, each with a session.
+    async fn legacy_workers(&self, count: usize) -> Result<Vec<Same>> {
+        let mut workers = Vec::new();
+        for _ in 0..count {
+            let mut connection = self.connect().await?;
+            let info = json!({ "name": "bench", "version": "1" });
+            let params =
+                json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+            let opening =
+                json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+            let opened =
+                connection.ask(&post(self.address, self.path, &[], &opening.to_string())).await?;
+            let session = opened.header("mcp-session-id").ok_or("no session")?.to_owned();
+            let headers =
+                [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
+            let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            connection.ask(&post(self.address, self.path, &headers, &begun.to_string())).await?;
+            let params = call("add", json!({ "a": 1, "b": 2 }));
+            let body =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            let request = post(self.address, self.path, &headers, &body.to_string());
+            workers.push(Same { connection, request });
+        }
+        Ok(workers)
+    }
+
+    /// Checks once that the tool does what it should.
+    async fn check(&self, workers: &mut [Same]) -> Result<()> {
+        let worker = workers.first_mut().ok_or("no worker")?;
+        let reply = worker.connection.ask(&worker.request).await?.json()?;
+        let text = reply["result"]["content"][0]["text"].as_str();
+        match text.is_some_and(|text| text.contains('3')) {
+            true => Ok(()),
+            false => Err(format!("the tool answered {reply}").into()),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whoever calls without a name.
+fn anonymous() -> Principal {
+    // A name of visible characters always is one.
+    #[allow(clippy::expect_used)]
+    Principal::new("anonymous").expect("a name")
+}
+
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({ "name": tool, "arguments": arguments })
+}
+
+pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()> {
+    let (time, rounds) = match args.quick {
+        true => (Duration::from_secs(1), 1),
+        false => (Duration::from_secs(5), 5),
+    };
+    if args.wants("plain") {
+        plain(args, report, time, rounds).await?;
+    }
+    if args.wants("durable") {
+        durable(args, report, time, rounds).await?;
+    }
+    if args.wants("get") {
+        get(args, report, time, rounds).await?;
+    }
+    if args.wants("idle") {
+        let dir = args.scratch()?;
+        let server = Server::ours(&dir.path().join("store").to_string_lossy(), 0)?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let kb: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        report.add("idle_rss_mb", vec![kb / 1024.0], Bound::AtMost(20.0));
+    }
+    Ok(())
+}
+
+/// A trivial plain tool, ours and rmcp's in turn.
+async fn plain(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u32) -> Result<()> {
+    let dir = args.scratch()?;
+    let ours = Server::ours(&dir.path().join("store").to_string_lossy(), 0)?;
+    let rmcp = match &args.peers {
+        Some(peers) => Some(Server::start(peers, &["--serve-rmcp"])?),
+        None => None,
+    };
+    for (name, modern) in [("2025", false), ("2026", true)] {
+        let (mut mine, mut theirs, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let us = load(&ours, modern, time).await?;
+            mine.push(us.per_second);
+            if let Some(rmcp) = &rmcp {
+                let them = load(rmcp, modern, time).await?;
+                theirs.push(them.per_second);
+                ratio.push(us.per_second / them.per_second);
+            }
+        }
+        report.add(format!("plain_per_s_{name}"), mine, Bound::None);
+        if rmcp.is_some() {
+            report.add(format!("rmcp_per_s_{name}"), theirs, Bound::None);
+            report.add(format!("plain_vs_rmcp_{name}"), ratio, Bound::AtLeast(1.5));
+        }
+    }
+    Ok(())
+}
+
+async fn load(server: &Server, modern: bool, time: Duration) -> Result<Load> {
+    let mut workers = match modern {
+        true => server.modern_workers(AT_ONCE).await?,
+        false => server.legacy_workers(AT_ONCE).await?,
+    };
+    server.check(&mut workers).await?;
+    run(workers, time).await
+}
+
+/// A `tasks/get`, written straight into text: the client shares the machine with the server.
+fn get_request(address: SocketAddr, task: &str) -> Vec<u8> {
+    let body = format!(
+        concat!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{{"taskId":"{}","_meta":{{"#,
+            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+            r#""io.modelcontextprotocol/clientInfo":{{"name":"bench","version":"1"}},"#,
+            r#""io.modelcontextprotocol/clientCapabilities":"#,
+            r#"{{"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}}}}}}}"#
+        ),
+        task
+    );
+    let headers =
+        [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tasks/get"), ("Mcp-Name", task)];
+    post(address, "/mcp", &headers, &body)
+}
+
+/// Creates a task, polls it at will, and reads its result.
+struct ThreeSteps {
+    connection: Connection,
+    create: Vec<u8>,
+    address: SocketAddr,
+}
+
+impl Work for ThreeSteps {
+    async fn once(&mut self) -> Result<()> {
+        let created = self.connection.ask(&self.create).await?.json()?;
+        let task =
+            created["result"]["taskId"].as_str().ok_or_else(|| format!("no task: {created}"))?;
+        let get = get_request(self.address, task);
+        loop {
+            let seen = self.connection.ask(&get).await?.json()?;
+            match seen["result"]["status"].as_str() {
+                Some("completed") => return Ok(()),
+                Some("working") => {}
+                _ => return Err(format!("the task is {seen}").into()),
+            }
+        }
+    }
+}
+
+/// Durable tools of three steps, and what the reply to a call costs that makes a task durable.
+async fn durable(
+    args: &EngineArgs,
+    report: &mut Report,
+    time: Duration,
+    rounds: u32,
+) -> Result<()> {
+    let dir = args.scratch()?;
+    let ours = Server::ours(&dir.path().join("store").to_string_lossy(), 0)?;
+    let three = ours.modern("tools/call", "three", call("three", json!({ "n": 1 })), true);
+    let mut per_second = Vec::new();
+    for _ in 0..rounds {
+        let mut workers = Vec::new();
+        for _ in 0..AT_ONCE {
+            workers.push(ThreeSteps {
+                connection: ours.connect().await?,
+                create: three.clone(),
+                address: ours.address,
+            });
+        }
+        per_second.push(run(workers, time).await?.per_second);
+    }
+    report.add("durable_per_s", per_second, Bound::None);
+    let (mut ratio, mut create_us) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let raw = floor::commit_p50(dir.path(), if args.quick { 200 } else { 2_000 })?;
+        let plain = run(ours.modern_workers(1).await?, time / 2).await?.p50;
+        // One at a time, with a pause, so that the task before has ended.
+        let mut connection = ours.connect().await?;
+        let mut times = Vec::new();
+        for _ in 0..if args.quick { 200 } else { 1_000 } {
+            let start = Instant::now();
+            let reply = connection.ask(&three).await?;
+            times.push(start.elapsed().as_secs_f64());
+            if reply.status != 200 {
+                return Err(format!("a task was not created: {}", reply.body).into());
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let create = median(&times);
+        create_us.push(create * 1e6);
+        ratio.push(create / (raw + plain));
+    }
+    report.add("create_p50_us", create_us, Bound::None);
+    report.add("create_p50_ratio", ratio, Bound::AtMost(2.0));
+    Ok(())
+}
+
+/// `tasks/get` on a store of a million tasks, over the trivial tool.
+async fn get(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u32) -> Result<()> {
+    let many = if args.quick { 10_000 } else { 1_000_000 };
+    let dir = args.scratch()?;
+    let store = dir.path().join("store");
+    eprintln!("get: filling a store with {many} tasks");
+    crate::parked::fill(&store, many, &anonymous()).await?;
+    let ours = Server::ours(&store.to_string_lossy(), many)?;
+    let mut ratio = Vec::new();
+    for _ in 0..rounds {
+        let plain = run(ours.modern_workers(AT_ONCE).await?, time).await?;
+        let mut workers = Vec::new();
+        for n in 0..AT_ONCE {
+            let connection = ours.connect().await?;
+            let at = n as u64 * 15_485_863;
+            workers.push(Getting { connection, address: ours.address, many, at });
+        }
+        ratio.push(run(workers, time).await?.per_second / plain.per_second);
+    }
+    report.add("get_1m_vs_plain", ratio, Bound::AtLeast(0.6));
+    Ok(())
+}
+
+/// Gets one task after the other, all over the store.
+struct Getting {
+    connection: Connection,
+    address: SocketAddr,
+    many: u64,
+    at: u64,
+}
+
+impl Work for Getting {
+    async fn once(&mut self) -> Result<()> {
+        self.at = self.at.wrapping_add(7_919);
+        let task = format!("task-{}", self.at % self.many);
+        let response = self.connection.ask(&get_request(self.address, &task)).await?;
+        match response.status == 200 && response.body.contains("\"taskId\"") {
+            true => Ok(()),
+            false => Err(format!("no task {task}: {}", response.body).into()),
+        }
+    }
+}

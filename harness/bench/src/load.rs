@@ -1,0 +1,161 @@
+//! Load over HTTP: connections that each send the next request when the last is answered.
+//!
+//! It reads no more of a response than where it ends: what is measured is the server, and the client
+//! shares the machine with it.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{Result, report::median};
+
+/// A connection that is kept open.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// A response: the status, the headers, and the body as it came, with the marks of its chunks.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Response {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The JSON in it, whether it came alone or as the last event of a stream.
+    pub(crate) fn json(&self) -> Result<serde_json::Value> {
+        let lines = self.body.lines().rev();
+        let event =
+            lines.filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
+        Ok(serde_json::from_str(event.unwrap_or(&self.body))?)
+    }
+}
+
+impl Connection {
+    pub(crate) async fn open(to: SocketAddr) -> Result<Connection> {
+        let stream = TcpStream::connect(to).await?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream, buffer: Vec::with_capacity(4_096) })
+    }
+
+    /// Sends a request and waits for all of its response.
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<Response> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        let head = loop {
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.more().await?;
+        };
+        let text = String::from_utf8_lossy(&self.buffer[..head]).into_owned();
+        let status =
+            text.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or("no status")?;
+        let mut response = Response { status, head: text, body: String::new() };
+        if response.header("transfer-encoding") == Some("chunked") {
+            while !self.buffer.ends_with(b"\r\n0\r\n\r\n") {
+                self.more().await?;
+            }
+        } else if let Some(length) = response.header("content-length") {
+            let end = head + length.parse::<usize>()?;
+            while self.buffer.len() < end {
+                self.more().await?;
+            }
+        }
+        response.body = String::from_utf8_lossy(&self.buffer[head..]).into_owned();
+        Ok(response)
+    }
+
+    async fn more(&mut self) -> Result<()> {
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err("the server closed the connection".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// A POST to the endpoint, ready to be sent.
+pub(crate) fn post(to: SocketAddr, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let mut text = format!(
+        "POST {path} HTTP/1.1\r\nHost: {to}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    (text + "\r\n" + body).into_bytes()
+}
+
+/// What a load came to.
+pub(crate) struct Load {
+    pub(crate) per_second: f64,
+    /// In seconds.
+    pub(crate) p50: f64,
+}
+
+/// What one connection does over and over.
+pub(crate) trait Work: Send + 'static {
+    fn once(&mut self) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// The same request each time.
+pub(crate) struct Same {
+    pub(crate) connection: Connection,
+    pub(crate) request: Vec<u8>,
+}
+
+impl Work for Same {
+    async fn once(&mut self) -> Result<()> {
+        let response = self.connection.ask(&self.request).await?;
+        match response.status {
+            200 => Ok(()),
+            status => Err(format!("the server answered {status}: {}", response.body).into()),
+        }
+    }
+}
+
+/// Lets all workers do their work at the same time, over and over, and counts how often it was done.
+/// The first fifth of the time is for warming up.
+pub(crate) async fn run(workers: Vec<impl Work>, time: Duration) -> Result<Load> {
+    let begun = Instant::now();
+    let warm = begun + time / 5;
+    let mut tasks = tokio::task::JoinSet::new();
+    for mut worker in workers {
+        tasks.spawn(async move {
+            let mut times = Vec::new();
+            loop {
+                let start = Instant::now();
+                if start.duration_since(begun) >= time {
+                    return Ok::<_, crate::Error>(times);
+                }
+                worker.once().await?;
+                if start >= warm {
+                    times.push(start.elapsed().as_secs_f64());
+                }
+            }
+        });
+    }
+    let mut all = Vec::new();
+    for times in tasks.join_all().await {
+        all.extend(times?);
+    }
+    let seconds = (time - time / 5).as_secs_f64();
+    Ok(Load { per_second: all.len() as f64 / seconds, p50: median(&all) })
+}
