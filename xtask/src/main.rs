@@ -1,6 +1,9 @@
 //! Everything a developer runs: `cargo xtask --help`.
 #![allow(clippy::print_stdout)] // It talks to a person.
 
+mod conformance;
+mod npm;
+
 use std::{
     path::PathBuf,
     process::{Command, ExitCode},
@@ -30,6 +33,8 @@ enum Task {
     },
     /// Kills real processes at random and checks every invariant.
     Crash(Crash),
+    /// Runs the public conformance suite of MCP against a server with all its fixtures.
+    Conformance,
 }
 
 #[derive(Subcommand)]
@@ -72,6 +77,7 @@ fn main() -> ExitCode {
             bench(quick, peers, json, only)
         }
         Task::Crash(args) => crash(&args),
+        Task::Conformance => conformance::conformance(),
     };
     match result {
         Ok(()) => {
@@ -118,11 +124,14 @@ fn test() -> Result<()> {
     crash(&Crash { kills: 40, seed: Some(2), processes: 2 })
 }
 
+/// Where all that is built goes.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
+}
+
 /// Where programs of this profile are built.
 fn built(profile: &str, name: &str) -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    target.join(profile).join(name)
+    target().join(profile).join(name)
 }
 
 fn crash(args: &Crash) -> Result<()> {

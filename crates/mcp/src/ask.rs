@@ -51,7 +51,7 @@ impl Question {
         if !self.wait && !by_tool && !call.capabilities.can(kind) {
             let needed = kind.capability();
             let message = format!("the client can't answer this: it has not declared {needed}");
-            return Err(Error::new(message).code(NO_CAPABLE_CLIENT).permanent());
+            return Err(Error::new(message).code(NO_CAPABLE_CLIENT).data(&needed).permanent());
         }
         let mut question =
             self.ctx.engine.ask::<Value>(self.message.as_str()).key(self.key.as_str());
@@ -191,7 +191,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Ask<T> {
                 "requestedSchema": form,
             });
             if let (Some(data), Some(params)) = (&self.data, params.as_object_mut()) {
-                params.insert("_meta".into(), json!({ "steadfast.dev/data": data }));
+                params.insert("_meta".into(), json!({ "dev.steadfast/data": data }));
             }
             let request = json!({ "method": "elicitation/create", "params": params });
             let schema = Json::of(&form).unwrap_or_else(|_| Json::null());

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use steadfast_core::Principal;
 
-use crate::wire::{Revision, TASKS};
+use crate::wire::{Id, Revision, TASKS};
 
 /// What a client has said that it can do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,9 +108,19 @@ pub(crate) struct CallRecord {
     /// The input does not fit the schema, for this reason: nothing is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
-    /// The least level of log lines that were asked for.
+    /// What its progress is reported under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress_token: Option<Value>,
+    /// Who waits for its result, so that a stream that broke can be taken up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// A request of a session, up to 2025-11-25.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    pub(crate) session: String,
+    pub(crate) request: Id,
 }
 
 /// Who called a durable tool.

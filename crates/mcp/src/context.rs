@@ -40,6 +40,7 @@ impl Context {
             companions: false,
             refused: None,
             progress_token: None,
+            waiting: None,
         });
         Context { engine, call: Arc::new(call) }
     }

@@ -1,8 +1,8 @@
 //! The Model Context Protocol in front of the engine: one durable tool, every client.
 //!
 //! * [`Tool`], [`Prompt`], [`Resource`] and [`Template`] are what a server offers; [`Server`] puts
-//!   them together, and serves them over HTTP ([`Server::router`]) and stdio
-//!   ([`Server::serve_stdio`]).
+//!   them together, and [`Running`] serves them over HTTP ([`Running::router`]) and stdio
+//!   ([`Running::serve_stdio`]).
 //! * [`Context`] is what a durable tool can do: all of the engine's, and what needs a client, such as
 //!   questions.
 

@@ -22,6 +22,8 @@ const QUEUE: usize = 256;
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) client: Client,
+    /// Fires when it has ended.
+    pub(crate) over: CancellationToken,
     state: Mutex<State>,
 }
 
@@ -34,8 +36,33 @@ struct State {
     stream: Option<Outlet>,
     /// What waits for it.
     queue: VecDeque<String>,
-    /// Questions that are out, by task and key, with the number of the last time.
-    asked: HashMap<(String, String), (Outlet, u32)>,
+    /// Questions that are out, by task and key.
+    asked: HashMap<(String, String), Asked>,
+    /// The streams of calls that can be taken up again, by task.
+    calls: HashMap<String, CallStream>,
+}
+
+/// A question that was asked.
+struct Asked {
+    /// Nowhere, if it was lost.
+    on: Option<Outlet>,
+    /// How often it had been out before.
+    times: u32,
+    /// Which message of its call's stream it is.
+    sent: Option<u64>,
+}
+
+impl Asked {
+    fn is_out(&self) -> bool {
+        self.on.as_ref().is_some_and(|on| !on.is_closed())
+    }
+}
+
+/// The stream of a call, of which there is one at a time.
+struct CallStream {
+    on: Outlet,
+    /// Fires when it is over, or is to be.
+    over: CancellationToken,
 }
 
 impl Session {
@@ -48,8 +75,9 @@ impl Session {
             stream: None,
             queue: VecDeque::new(),
             asked: HashMap::new(),
+            calls: HashMap::new(),
         };
-        Session { id, client, state: Mutex::new(state) }
+        Session { id, client, over: CancellationToken::new(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -130,22 +158,57 @@ impl Session {
         }
     }
 
-    /// Notes that a question goes out on a stream. None if it is out on one that is still open;
+    /// Notes that a question goes out on a stream, as the message of this number if it is that of a
+    /// call. None if it is out on one that is still open, or nobody listens to this one any more;
     /// otherwise how often it has been out before.
-    pub(crate) fn ask(&self, task: &str, key: &str, on: &Outlet) -> Option<u32> {
+    pub(crate) fn ask(&self, task: &str, key: &str, on: &Outlet, sent: Option<u64>) -> Option<u32> {
         let mut state = self.state();
+        // A connection that nobody is at may look open for long.
+        let replaced = || state.calls.get(task).is_some_and(|call| !call.on.is(on));
+        if on.is_closed() || sent.is_some() && replaced() {
+            return None;
+        }
         // Those that are over are never asked for again.
         if state.asked.len() > 4 * QUEUE {
-            state.asked.retain(|_, (outlet, _)| !outlet.is_closed());
+            state.asked.retain(|_, asked| asked.is_out());
         }
         let place = (task.to_owned(), key.to_owned());
-        let before = match state.asked.get(&place) {
-            Some((outlet, _)) if !outlet.is_closed() => return None,
-            Some((_, times)) => times + 1,
+        let times = match state.asked.get(&place) {
+            Some(asked) if asked.is_out() => return None,
+            Some(asked) => asked.times + 1,
             None => 0,
         };
-        state.asked.insert(place, (on.clone(), before));
-        Some(before)
+        state.asked.insert(place, Asked { on: Some(on.clone()), times, sent });
+        Some(times)
+    }
+
+    /// Opens the stream of a call, in place of the one before, which ends. Fires when this one is to
+    /// end, and is to be fired when it has.
+    pub(crate) fn open_call(&self, task: &str, on: Outlet) -> CancellationToken {
+        let mut state = self.state();
+        state.calls.retain(|_, call| !call.over.is_cancelled());
+        let over = CancellationToken::new();
+        let call = CallStream { on, over: over.clone() };
+        if let Some(before) = state.calls.insert(task.to_owned(), call) {
+            before.over.cancel();
+        }
+        over
+    }
+
+    /// The stream of a call is taken up again, after this many messages: questions among them need not
+    /// be asked again.
+    pub(crate) fn keep_asked(&self, task: &str, sent: u64, on: &Outlet) {
+        for ((of, _), asked) in &mut self.state().asked {
+            if of != task {
+                continue;
+            }
+            match asked.sent {
+                Some(number) if number <= sent => asked.on = Some(on.clone()),
+                // What was asked on another stream is none of this one's business.
+                None => {}
+                Some(_) => (asked.on, asked.sent) = (None, None),
+            }
+        }
     }
 }
 
@@ -182,12 +245,17 @@ impl Sessions {
         let session = Arc::new(Session::new(random_id(), client));
         let mut map = self.map();
         if map.len() >= self.most {
-            map.retain(|_, session| session.state().used.elapsed() < self.idle);
+            let idle: Vec<Arc<Session>> = map
+                .values()
+                .filter(|session| session.state().used.elapsed() >= self.idle)
+                .cloned()
+                .collect();
+            idle.iter().for_each(|session| remove(&mut map, &session.id));
         }
         if map.len() >= self.most {
             let oldest = map.values().min_by_key(|session| session.state().used);
             if let Some(id) = oldest.map(|session| session.id.clone()) {
-                map.remove(&id);
+                remove(&mut map, &id);
             }
         }
         map.insert(session.id.clone(), session.clone());
@@ -205,7 +273,7 @@ impl Sessions {
         let session = map.get(id).filter(|session| session.client.principal == *principal)?.clone();
         let streams = session.stream().is_some();
         if !streams && session.state().used.elapsed() > self.idle {
-            map.remove(id);
+            remove(&mut map, id);
             return None;
         }
         session.touch();
@@ -213,11 +281,17 @@ impl Sessions {
     }
 
     pub(crate) fn end(&self, id: &str) {
-        self.map().remove(id);
+        remove(&mut self.map(), id);
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         self.map().values().cloned().collect()
+    }
+}
+
+fn remove(map: &mut HashMap<String, Arc<Session>>, id: &str) {
+    if let Some(session) = map.remove(id) {
+        session.over.cancel();
     }
 }
 

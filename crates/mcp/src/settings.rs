@@ -31,6 +31,10 @@ pub struct Settings {
     /// With such tools, a call that takes longer than this answers with its task (40 s: most clients
     /// give up after 60).
     pub outlives: Duration,
+    /// A stream that waits for a response is hung up after this long, and the client comes back for the
+    /// rest (never): for proxies that cut long connections. Clients of 2025-11-25 know how, and durable
+    /// tools and prompts have streams that can be taken up again.
+    pub stream_life: Option<Duration>,
     /// Lets unauthenticated callers list their tasks, who are then all of one principal (off).
     pub anonymous_list: bool,
     /// Hosts other than loopback that requests may name, `*` for any (none).
@@ -54,6 +58,7 @@ impl Default for Settings {
             stream_after: Duration::from_secs(2),
             companions: false,
             outlives: Duration::from_secs(40),
+            stream_life: None,
             anonymous_list: false,
             hosts: Vec::new(),
             origins: Vec::new(),

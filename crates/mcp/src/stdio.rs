@@ -19,7 +19,7 @@ use crate::{
     front::{Front, Meta, Request},
     http::hear,
     method::{self, Opening, initialize},
-    outlet::Outlet,
+    outlet::{Outlet, Said},
     session::{Session, random_id},
     wire::{
         BadMessage, Id, Message, Received, Revision, RpcError, code, error_response, parse,
@@ -54,8 +54,10 @@ pub(crate) async fn serve(
     read
 }
 
-async fn write(mut messages: mpsc::Receiver<String>, mut output: impl AsyncWrite + Unpin) {
-    while let Some(message) = messages.recv().await {
+async fn write(mut messages: mpsc::Receiver<Said>, mut output: impl AsyncWrite + Unpin) {
+    while let Some(said) = messages.recv().await {
+        // There is one stream, and no other to take it up again.
+        let Some(message) = said.message else { continue };
         let line = [message.as_bytes(), b"\n"].concat();
         if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
             return;

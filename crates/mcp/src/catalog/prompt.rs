@@ -188,9 +188,11 @@ impl Prompt {
     }
 }
 
-/// What the engine calls a prompt: no tool can be named so.
-pub(crate) fn engine_name(prompt: &str) -> String {
-    format!("prompt:{prompt}")
+/// What the engine calls a prompt begins with this: no tool can be named so.
+pub(crate) const PROMPT: &str = "prompt:";
+
+fn engine_name(prompt: &str) -> String {
+    format!("{PROMPT}{prompt}")
 }
 
 fn read<A: DeserializeOwned>(arguments: &Json) -> Result<A> {

@@ -1,4 +1,5 @@
-//! The stream of a session for what belongs to no request, up to 2025-11-25.
+//! The streams of a session that a client opens without a request, up to 2025-11-25: for what belongs to
+//! no request, and for what is missing of one that broke.
 
 use std::sync::Arc;
 
@@ -8,8 +9,13 @@ use axum::{
 };
 use steadfast_core::Principal;
 
-use super::{SESSION, refusal, stream, text};
-use crate::{front::Front, outlet::Outlet};
+use super::{
+    SESSION, refusal,
+    resume::take_up,
+    stream::{Events, respond},
+    text,
+};
+use crate::{front::Front, outlet::Outlet, session::Session};
 
 pub(super) async fn get(
     front: &Arc<Front>,
@@ -26,8 +32,22 @@ pub(super) async fn get(
     let Some(session) = front.sessions.get(id, principal) else {
         return refusal(StatusCode::NOT_FOUND, "there is no such session; begin a new one");
     };
+    match text(headers, "last-event-id") {
+        Some(event) => take_up(front, session, event).await,
+        None => open(front, session),
+    }
+}
+
+fn open(front: &Arc<Front>, session: Arc<Session>) -> Response {
     let (outlet, messages) = Outlet::new();
     session.open_stream(outlet.clone());
+    let (draining, over) = (front.draining.clone(), session.over.clone());
     front.background.spawn(front.clone().ask_on_stream(session, outlet));
-    stream::respond(stream::Events::endless(messages, front.settings.keep_alive))
+    let events = Events::endless(messages, front.settings.keep_alive);
+    respond(events.until(Box::pin(async move {
+        tokio::select! {
+            () = draining.cancelled() => {}
+            () = over.cancelled() => {}
+        }
+    })))
 }

@@ -5,6 +5,7 @@ mod get;
 mod guard;
 mod headers;
 mod post;
+mod resume;
 mod stream;
 
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SESSION, VERSION, empty, headers as repeated, json, refusal,
+    resume::resumable,
     stream::{Events, Work, respond},
     text,
 };
@@ -141,6 +142,7 @@ async fn one_request(
     };
     let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
     let (outlet, messages) = Outlet::new();
+    let on = outlet.clone();
     let owned = Owned {
         front: front.clone(),
         id,
@@ -152,6 +154,7 @@ async fn one_request(
         outlet,
         cancel,
     };
+    let of_session = owned.session.clone();
     let lives_on = owned.session.is_some() && matches!(method, "tools/call" | "prompts/get");
     let status = Arc::new(std::sync::atomic::AtomicU16::new(200));
     let seen = status.clone();
@@ -171,26 +174,37 @@ async fn one_request(
         let spawned = front.background.spawn(work);
         work = Box::pin(async move { spawned.await.ok().flatten() });
     }
-    let mut first = None;
-    if done.is_none() {
+    let (mut begin, mut first) = (None, None);
+    let mut slow = std::pin::pin!(tokio::time::sleep(front.settings.stream_after));
+    while done.is_none() && first.is_none() {
         tokio::select! {
             biased;
             finished = &mut work => done = Some(finished),
-            Some(message) = messages.recv() => first = Some(message),
-            () = tokio::time::sleep(front.settings.stream_after) => {}
+            Some(said) = messages.recv() => match said.message {
+                Some(_) => first = Some(said),
+                None => begin = said.point,
+            },
+            () = &mut slow => break,
         }
     }
-    match done {
-        Some(Some(message)) if messages.is_empty() => {
+    while done.is_some() && first.is_none() {
+        // Its last words may be in the channel.
+        let Ok(said) = messages.try_recv() else { break };
+        first = Some(said).filter(|said| said.message.is_some());
+    }
+    let work = match done {
+        Some(Some(message)) if first.is_none() => {
             let status = status.load(std::sync::atomic::Ordering::Relaxed);
-            json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), message)
+            return json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), message);
         }
-        Some(message) => {
-            let work: Work = Box::pin(std::future::ready(message));
-            respond(Events::of_request(first, messages, work, front.settings.keep_alive))
-        }
-        None => respond(Events::of_request(first, messages, work, front.settings.keep_alive)),
-    }
+        Some(message) => Box::pin(std::future::ready(message)),
+        None => work,
+    };
+    let events = Events::of_request(first, messages, work, front.settings.keep_alive);
+    respond(match (begin, of_session) {
+        (Some(begin), Some(session)) => resumable(front, &session, events, &begin, on),
+        _ => events,
+    })
 }
 
 /// A request that owns all it needs.

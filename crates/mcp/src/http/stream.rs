@@ -19,14 +19,24 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
+use crate::outlet::Said;
+
 /// What a request turns out to be answered with. Nothing, if the client took it back.
 pub(super) type Work = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 
+/// Fires when a stream is to end before it is over.
+pub(super) type HangUp = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// How long a client is to wait before it takes a stream up again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// The messages of a stream, with its response at the end if it belongs to a request.
 pub(super) struct Events {
-    first: Option<String>,
-    messages: mpsc::Receiver<String>,
+    begin: Option<String>,
+    first: Option<Said>,
+    messages: mpsc::Receiver<Said>,
     work: Option<Work>,
+    hang_up: Option<HangUp>,
     last: Option<String>,
     over: bool,
     quiet: Pin<Box<Sleep>>,
@@ -36,8 +46,8 @@ pub(super) struct Events {
 impl Events {
     /// The messages of a request, beginning with `first`, and then its response.
     pub(super) fn of_request(
-        first: Option<String>,
-        messages: mpsc::Receiver<String>,
+        first: Option<Said>,
+        messages: mpsc::Receiver<Said>,
         work: Work,
         keep_alive: Duration,
     ) -> Events {
@@ -45,16 +55,42 @@ impl Events {
     }
 
     /// Messages until the sender goes away.
-    pub(super) fn endless(messages: mpsc::Receiver<String>, keep_alive: Duration) -> Events {
+    pub(super) fn endless(messages: mpsc::Receiver<Said>, keep_alive: Duration) -> Events {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
-        Events { first: None, messages, work: None, last: None, over: false, quiet, keep_alive }
+        Events {
+            begin: None,
+            first: None,
+            messages,
+            work: None,
+            hang_up: None,
+            last: None,
+            over: false,
+            quiet,
+            keep_alive,
+        }
     }
 
-    fn event(&mut self, message: &str) -> Bytes {
+    /// Tells the client first of all from where the stream can be taken up again.
+    pub(super) fn begin(mut self, point: &str) -> Events {
+        self.begin = Some(format!("id: {point}\nretry: {}\ndata:\n\n", RETRY.as_millis()));
+        self
+    }
+
+    /// Ends the stream at a time, even if it is not over.
+    pub(super) fn until(mut self, hang_up: HangUp) -> Events {
+        self.hang_up = Some(hang_up);
+        self
+    }
+
+    /// The event of something that was said. Nothing if it only says where the stream begins: that comes
+    /// too late.
+    fn event(&mut self, said: &Said) -> Option<Bytes> {
+        let message = said.message.as_ref()?;
         let next = Instant::now() + self.keep_alive;
         self.quiet.as_mut().reset(next);
+        let id = said.point.as_ref().map(|point| format!("id: {point}\n")).unwrap_or_default();
         // JSON text has no line breaks of its own.
-        Bytes::from(format!("event: message\ndata: {message}\n\n"))
+        Some(Bytes::from(format!("event: message\n{id}data: {message}\n\n")))
     }
 }
 
@@ -62,25 +98,32 @@ impl Stream for Events {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(first) = self.first.take() {
-            let event = self.event(&first);
+        if let Some(begin) = self.begin.take() {
+            return Poll::Ready(Some(Ok(Bytes::from(begin))));
+        }
+        if let Some(event) = self.first.take().and_then(|first| self.event(&first)) {
             return Poll::Ready(Some(Ok(event)));
+        }
+        if self.hang_up.as_mut().is_some_and(|hang_up| hang_up.as_mut().poll(cx).is_ready()) {
+            (self.hang_up, self.over) = (None, true);
+            self.messages.close();
+            return Poll::Ready(None);
         }
         loop {
             // What was said before the response goes before it.
             match self.messages.poll_recv(cx) {
-                Poll::Ready(Some(message)) => {
-                    let event = self.event(&message);
-                    return Poll::Ready(Some(Ok(event)));
-                }
+                Poll::Ready(Some(said)) => match self.event(&said) {
+                    Some(event) => return Poll::Ready(Some(Ok(event))),
+                    None => continue,
+                },
                 Poll::Ready(None) if self.work.is_none() && self.last.is_none() => {
                     return Poll::Ready(None);
                 }
                 Poll::Ready(None) | Poll::Pending => {}
             }
             if let Some(last) = self.last.take() {
-                let event = self.event(&last);
-                return Poll::Ready(Some(Ok(event)));
+                let event = self.event(&Said { point: None, message: Some(last) });
+                return Poll::Ready(event.map(Ok));
             }
             if self.over {
                 return Poll::Ready(None);

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use steadfast_core::{Event, Json, Note, TaskId, Timestamp, Ttl};
-use steadfast_engine::{HistoryEntry, Order, StartedTask, TaskInfo, Tasks};
+use serde_json::{Map, Value};
+use steadfast_core::{Json, TaskId, Ttl};
+use steadfast_engine::{StartedTask, TaskInfo, Tasks};
 
-use super::{Reply, questions, task_error, tools::cancelled};
+use super::{
+    Reply, follow::Point, outcome, questions, rounds::apply, task_error, tools::cancelled,
+};
 use crate::{
-    catalog::ToolEntry,
-    client::{CallRecord, Client},
+    catalog::{PROMPT, ToolEntry},
+    client::{CallRecord, Client, Waiting},
     context::HANDED_OUT,
-    front::{Front, LEVELS, Request, level},
-    wire::{Object, RpcError, meta, notification},
+    front::{Front, Request},
+    wire::{Object, RpcError, meta},
 };
 
 /// A call of a durable tool, or of what is one inside.
@@ -32,11 +34,8 @@ pub(super) struct Call<'a> {
 /// The tag of tasks that a session started and follows.
 pub(super) const SESSION_TAG: &str = "mcp.session";
 
-/// What the state of a request begins with.
-const STATE: &str = "r1.";
-
 impl Call<'_> {
-    fn tasks(&self) -> Tasks {
+    pub(super) fn tasks(&self) -> Tasks {
         self.front.tasks(&self.request.client)
     }
 
@@ -48,7 +47,11 @@ impl Call<'_> {
             client: client.info.clone(),
             companions: self.front.settings.companions,
             refused: self.refused.clone(),
-            progress_token: self.request.meta.progress_token.clone().filter(|_| followed),
+            progress_token: self.request.meta.progress_token.clone(),
+            waiting: self.request.session.as_ref().filter(|_| !followed).map(|session| Waiting {
+                session: session.id.clone(),
+                request: self.request.id.clone(),
+            }),
         };
         let mut start = self.tasks().start(self.engine_name, &self.arguments).call(&record);
         for (name, value) in self.entry.iter().flat_map(|entry| &entry.tool.tags) {
@@ -73,7 +76,7 @@ impl Call<'_> {
         let own = self.entry.is_some_and(|entry| entry.tool.hands_itself_out);
         let (id, info) = match &self.request_state {
             Some(state) if own => {
-                let info = self.resume(state).await?;
+                let (info, _) = self.resume(state).await?;
                 (info.id.clone(), info)
             }
             _ => {
@@ -82,7 +85,7 @@ impl Call<'_> {
                 (id, info)
             }
         };
-        let info = if own { self.until_handed_out(&id, info).await? } else { info };
+        let info = if own { self.until_handed_out(&id).await? } else { info };
         let mut more = Map::new();
         match info.marks.get(HANDED_OUT) {
             Some(text) => {
@@ -94,7 +97,10 @@ impl Call<'_> {
             None if own && client.revision.is_stateless() => {
                 return match info.status.is_terminal() {
                     true => front.final_reply(client, &info, None),
-                    false => Ok(self.input_required(&info)),
+                    false => {
+                        let heard = self.events(&tasks, &id).await?;
+                        Ok(self.input_required(&info, heard))
+                    }
                 };
             }
             None => {}
@@ -111,11 +117,9 @@ impl Call<'_> {
 
     /// Waits until the code hands the task out, ends, or asks something that a client of 2026-07-28
     /// answers by calling again.
-    async fn until_handed_out(&self, id: &TaskId, info: TaskInfo) -> Result<TaskInfo, RpcError> {
+    async fn until_handed_out(&self, id: &TaskId) -> Result<TaskInfo, RpcError> {
         let tasks = self.tasks();
-        if !self.input_responses.is_empty() {
-            questions::apply(&tasks, &info, &self.input_responses).await.map_err(task_error)?;
-        }
+        let mut given = self.input_responses.clone();
         let client = &self.request.client;
         let handed =
             |info: &TaskInfo| info.status.is_terminal() || info.marks.contains_key(HANDED_OUT);
@@ -127,10 +131,12 @@ impl Call<'_> {
             match &self.request.session {
                 Some(session) if !handed(&info) => {
                     let front = self.front;
-                    front.send_questions(session, &info, &self.request.outlet, true).await;
+                    let on = &self.request.outlet;
+                    front.send_questions(session, &info, on, Some(&info.id), None).await;
                     let seen = info;
                     tasks.wait_for(id, |info| *info != seen).await.map_err(task_error)?;
                 }
+                None if !handed(&info) && apply(&tasks, &info, &mut given).await? => {}
                 _ => return Ok(info),
             }
         }
@@ -138,36 +144,39 @@ impl Call<'_> {
 
     /// Runs the call while the client waits.
     pub(super) async fn blocking(self) -> Reply {
-        let (front, client) = (self.front, &self.request.client);
+        let client = &self.request.client;
         let tasks = self.tasks();
-        let id = match &self.request_state {
+        let (id, heard) = match &self.request_state {
             Some(state) if client.revision.is_stateless() => {
-                let info = self.resume(state).await?;
-                questions::apply(&tasks, &info, &self.input_responses).await.map_err(task_error)?;
-                info.id
+                let (info, heard) = self.resume(state).await?;
+                (info.id, heard)
             }
-            _ => self.start(None, false).await?.id,
+            _ => (self.start(None, false).await?.id, 0),
         };
+        let point = Point { heard, sent: 0 };
+        if self.request.session.is_some() {
+            self.request.outlet.begin(point.name(&id)).await;
+        }
         // A client of 2026-07-28 that goes away has taken its request back.
         let mut guard = CancelOnDrop {
             tasks: tasks.clone(),
             id: id.clone(),
             armed: client.revision.is_stateless(),
         };
-        let settings = &front.settings;
+        let settings = &self.front.settings;
         let outlives = async {
             match settings.companions && self.entry.is_some() {
                 true => tokio::time::sleep(settings.outlives).await,
                 false => std::future::pending().await,
             }
         };
-        let info = tokio::select! {
-            info = self.follow(&tasks, &id) => info?,
+        let (info, point) = tokio::select! {
+            followed = self.follow(&tasks, &id, point) => followed?,
             () = outlives => {
                 guard.armed = false;
                 let info = tasks.get(&id).await.map_err(task_error)?;
                 return match info.status.is_terminal() {
-                    true => front.final_reply(client, &info, None),
+                    true => self.ended(&info),
                     false => self.outlived(&info),
                 };
             }
@@ -178,9 +187,8 @@ impl Call<'_> {
         };
         guard.armed = false;
         match info.status.is_terminal() {
-            true if self.entry.is_some() => front.final_reply(client, &info, None),
-            true => self.other_result(&info),
-            false if asks(&info, client) => Ok(self.input_required(&info)),
+            true => self.ended(&info),
+            false if asks(&info, client) => Ok(self.input_required(&info, point.heard)),
             false => self.outlived(&info),
         }
     }
@@ -192,76 +200,24 @@ impl Call<'_> {
     }
 
     /// Whether the task waits for an answer that only a companion tool can bring.
-    fn waits_for_tool(&self, info: &TaskInfo) -> bool {
+    pub(super) fn waits_for_tool(&self, info: &TaskInfo) -> bool {
         let by_tool = self.front.settings.companions && self.entry.is_some();
         by_tool && !info.questions.is_empty() && !asks(info, &self.request.client)
     }
 
-    /// Until the task has ended, or asks something that the client answers by calling again. What it
-    /// says meanwhile goes to the client, and so do its questions if they go out live.
-    async fn follow(&self, tasks: &Tasks, id: &TaskId) -> Result<TaskInfo, RpcError> {
-        let client = &self.request.client;
-        let least = match &self.request.session {
-            Some(session) => Some(session.log_level().unwrap_or(1)),
-            None => self.request.meta.log_level,
-        };
-        let listens = least.is_some() || self.request.meta.progress_token.is_some();
-        if !listens && self.request.session.is_none() {
-            let done = |info: &TaskInfo| {
-                info.status.is_terminal() || asks(info, client) || self.waits_for_tool(info)
-            };
-            return tasks.wait_for(id, done).await.map_err(task_error);
+    /// What is answered when the task has ended.
+    pub(super) fn ended(&self, info: &TaskInfo) -> Reply {
+        match self.engine_name.starts_with(PROMPT) {
+            true => self.other_result(info),
+            false => self.front.final_reply(&self.request.client, info, None),
         }
-        let mut voice = Voice { call: self, least, progress: f64::NEG_INFINITY };
-        let mut seen = 0;
-        loop {
-            let (info, events) = tasks.wait_for_events(id, seen).await.map_err(task_error)?;
-            for event in &events {
-                voice.say(event).await;
-            }
-            seen = events.last().map_or(seen, |last| last.seq + 1);
-            if info.status.is_terminal() || self.waits_for_tool(&info) {
-                return Ok(info);
-            }
-            match &self.request.session {
-                Some(session) => {
-                    self.front.send_questions(session, &info, &self.request.outlet, false).await;
-                }
-                None if asks(&info, client) => return Ok(info),
-                None => {}
-            }
-        }
-    }
-
-    /// The task of an earlier round of this call: it must be the caller's own, and the same call.
-    async fn resume(&self, state: &str) -> Result<TaskInfo, RpcError> {
-        let wrong = || RpcError::invalid_params("this requestState is not valid for this request");
-        let id = state.strip_prefix(STATE).and_then(|id| TaskId::new(id).ok()).ok_or_else(wrong)?;
-        let tasks = self.tasks();
-        let info = tasks.get(&id).await.map_err(|_| wrong())?;
-        let life = self.front.settings.request_state_life;
-        if info.tool != self.engine_name || info.updated.plus(life) < now() {
-            return Err(wrong());
-        }
-        let first = tasks.history(&id, Order::OldestFirst, None, 1).await.map_err(|_| wrong())?;
-        match first.entries.first().map(|entry| &entry.event) {
-            Some(Event::Started { input, .. }) if same(input, &self.arguments) => Ok(info),
-            _ => Err(wrong()),
-        }
-    }
-
-    fn input_required(&self, info: &TaskInfo) -> String {
-        let client = &self.request.client;
-        let asked = questions::open(info, client);
-        let object = Object::new()
-            .put("resultType", "input_required")
-            .raw("inputRequests", &questions::input_requests(&asked))
-            .put("requestState", &format!("{STATE}{}", info.id));
-        self.front.close(client, object)
     }
 
     /// The result of what is no tool: a prompt.
     fn other_result(&self, info: &TaskInfo) -> Reply {
+        if let Some(missing) = outcome::missing(info, self.request.client.revision) {
+            return Err(missing);
+        }
         let failed = || match &info.failure {
             Some(failure) if failure.kind == steadfast_core::FailureKind::Error => {
                 RpcError::new(crate::wire::code::INTERNAL, failure.message.clone())
@@ -279,20 +235,8 @@ impl Call<'_> {
 }
 
 /// Whether a task asks something that this client can answer.
-fn asks(info: &TaskInfo, client: &Client) -> bool {
+pub(super) fn asks(info: &TaskInfo, client: &Client) -> bool {
     !questions::open(info, client).is_empty()
-}
-
-fn same(one: &Json, other: &Json) -> bool {
-    match (one.read::<Value>(), other.read::<Value>()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// Cancels a task whose caller has gone, unless it is disarmed.
@@ -315,51 +259,4 @@ impl Drop for CancelOnDrop {
             });
         }
     }
-}
-
-/// Tells a client what a task says on its way.
-struct Voice<'a> {
-    call: &'a Call<'a>,
-    least: Option<usize>,
-    progress: f64,
-}
-
-impl Voice<'_> {
-    async fn say(&mut self, entry: &HistoryEntry) {
-        let Event::Noted { note, .. } = &entry.event else { return };
-        let message = match note {
-            Note::Progress(progress) => {
-                let Some(token) = &self.call.request.meta.progress_token else { return };
-                // The protocol wants it to rise.
-                if progress.done <= self.progress {
-                    return;
-                }
-                self.progress = progress.done;
-                let params = Object::new()
-                    .put("progressToken", token)
-                    .put("progress", &number(progress.done))
-                    .maybe("total", progress.total.map(number))
-                    .maybe("message", progress.text.as_ref());
-                notification("notifications/progress", Some(&params.close()))
-            }
-            Note::Log { level: name, text } => {
-                let severity = level(name).unwrap_or(1);
-                if self.least.is_none_or(|least| severity < least) {
-                    return;
-                }
-                let params = Object::new()
-                    .put("level", LEVELS[severity])
-                    .put("logger", self.call.engine_name)
-                    .put("data", text);
-                notification("notifications/message", Some(&params.close()))
-            }
-            Note::Status(_) | Note::Mark { .. } => return,
-        };
-        self.call.request.outlet.send(message).await;
-    }
-}
-
-/// Whole numbers are written as such.
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }

@@ -15,7 +15,7 @@ use super::{outcome, task_error};
 use crate::{
     catalog::{Tool, ToolAnnotations},
     front::{Front, Request},
-    wire::{CallResult, Content, RpcError},
+    wire::{CallResult, Content, Revision, RpcError},
 };
 
 /// A tool that is about tasks.
@@ -204,7 +204,8 @@ impl Front {
             Ok(info) => info?,
             Err(_) => tasks.get(id).await?,
         };
-        Ok(match outcome::ended(&info) {
+        // What a model can read, whatever the revision would make of it.
+        Ok(match outcome::ended(&info, Revision::NEWEST_WITH_SESSIONS) {
             None => self.outlived(&info),
             Some(outcome::Ended::Result(result)) => result.read().unwrap_or_default(),
             Some(outcome::Ended::Error(error)) => CallResult::error(error.message),

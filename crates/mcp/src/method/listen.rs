@@ -84,6 +84,9 @@ impl Front {
                 () = request.cancel.cancelled() => return Err(super::tools::cancelled()),
                 () = request.outlet.closed() => return Err(super::tools::cancelled()),
                 () = self.draining.cancelled() => {
+                    let reason = "the server is shutting down";
+                    let say = |params: Object| params.put("requestId", request.id).put("reason", reason);
+                    listener.send("notifications/cancelled", say).await;
                     let more = [(meta::SUBSCRIPTION.to_owned(), json!(request.id))];
                     let result = self.result(client);
                     return Ok(self.close_with(client, result, more.into_iter().collect()));

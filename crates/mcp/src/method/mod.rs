@@ -3,12 +3,15 @@
 mod call;
 mod companion;
 mod completion;
+mod follow;
 mod lifecycle;
 mod listen;
+mod lost;
 mod outcome;
 mod prompts;
 mod questions;
 mod resources;
+mod rounds;
 mod tasks;
 mod tools;
 
@@ -19,7 +22,9 @@ use serde_json::{Map, Value};
 use steadfast_engine::CallError;
 
 pub(crate) use companion::{Companion, companions};
+pub(crate) use follow::Point;
 pub(crate) use lifecycle::{Opening, initialize};
+pub(crate) use lost::LostCall;
 pub(crate) use questions::Routed;
 
 use crate::{

@@ -9,6 +9,7 @@ use steadfast_engine::TaskInfo;
 
 use super::{Reply, questions};
 use crate::{
+    ask::NO_CAPABLE_CLIENT,
     catalog::ToolEntry,
     client::Client,
     context::protocol_code,
@@ -23,20 +24,20 @@ pub(super) enum Ended<'a> {
     Cancelled(Option<&'a str>),
 }
 
-/// The end of a task, if it has ended.
-pub(super) fn ended(info: &TaskInfo) -> Option<Ended<'_>> {
+/// The end of a task, if it has ended, for a client of this revision.
+pub(super) fn ended(info: &TaskInfo, revision: Revision) -> Option<Ended<'_>> {
     match info.status {
         Status::Completed => {
             let output = info.output.as_ref().map(Cow::Borrowed);
             Some(Ended::Result(output.unwrap_or_else(|| Cow::Owned(Json::null()))))
         }
-        Status::Failed => Some(failed(info)),
+        Status::Failed => Some(failed(info, revision)),
         Status::Cancelled => Some(Ended::Cancelled(info.reason.as_deref())),
         _ => None,
     }
 }
 
-fn failed(info: &TaskInfo) -> Ended<'_> {
+fn failed(info: &TaskInfo, revision: Revision) -> Ended<'_> {
     let Some(failure) = &info.failure else { return Ended::Error(RpcError::internal()) };
     if failure.kind == FailureKind::Panicked {
         // Its text is for the operator.
@@ -49,11 +50,23 @@ fn failed(info: &TaskInfo) -> Ended<'_> {
             None => error,
         });
     }
+    if let Some(missing) = missing(info, revision) {
+        return Ended::Error(missing);
+    }
     let result = CallResult::error(failure.message.clone());
     match Json::of(&result) {
         Ok(json) => Ended::Result(Cow::Owned(json)),
         Err(_) => Ended::Error(RpcError::internal()),
     }
+}
+
+/// The error of a task that could not do without something that its client has not declared. Before
+/// 2026-07-28 there was none for it: it was an error of the tool.
+pub(super) fn missing(info: &TaskInfo, revision: Revision) -> Option<RpcError> {
+    let failure = info.failure.as_ref().filter(|_| revision.is_stateless())?;
+    let code = failure.code.as_deref().filter(|code| *code == NO_CAPABLE_CLIENT);
+    let needed: Value = code.and(failure.data.as_ref())?.read().ok()?;
+    Some(RpcError::missing(&needed))
 }
 
 impl RpcError {
@@ -129,7 +142,7 @@ impl Front {
     ) -> Reply {
         let offer = self.catalog.offer();
         let entry = offer.tools.get(&info.tool);
-        match ended(info) {
+        match ended(info, client.revision) {
             Some(Ended::Result(result)) => {
                 self.call_result(client, entry.map(AsRef::as_ref), &result, related)
             }
@@ -169,7 +182,7 @@ impl Front {
         let object = self.task_object(object, client, info);
         let offer = self.catalog.offer();
         let entry = offer.tools.get(&info.tool).map(AsRef::as_ref);
-        Ok(match ended(info) {
+        Ok(match ended(info, client.revision) {
             Some(Ended::Result(result)) => {
                 let inner = self.call_object(Object::new(), client, entry, &result)?;
                 let Recorded { meta, .. } = recorded(&result)?;
@@ -217,7 +230,7 @@ fn recorded(result: &Json) -> Result<Recorded<'_>, RpcError> {
 
 /// The status of a task in the words of the protocol.
 fn wire_status(info: &TaskInfo, revision: Revision, asks: bool) -> &'static str {
-    match (info.status, ended(info)) {
+    match (info.status, ended(info, revision)) {
         (Status::Cancelled, _) => "cancelled",
         (Status::Failed, _) if !revision.is_stateless() => "failed",
         (_, Some(Ended::Error(_))) => "failed",

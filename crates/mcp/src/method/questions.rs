@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use steadfast_core::{Action, Answer, Json, Status, TaskId};
 use steadfast_engine::{CallError, ListTasks, OpenQuestion, Order, TaskInfo, Tasks};
 
-use super::call::SESSION_TAG;
+use super::{call::SESSION_TAG, follow::Point};
 use crate::{
     ask::error_answer,
     client::{Client, InputKind},
@@ -133,22 +133,27 @@ impl Routed {
 }
 
 impl Front {
-    /// Sends a task's open questions to a client as requests, each on one stream only.
+    /// Sends a task's open questions to a client as requests, each on one stream only: related to a
+    /// task that the client knows, or from a point of the stream of the call that waits for them.
     pub(super) async fn send_questions(
         &self,
         session: &Arc<Session>,
         info: &TaskInfo,
         on: &Outlet,
-        related: bool,
+        related: Option<&TaskId>,
+        mut point: Option<&mut Point>,
     ) {
         for mut question in open(info, &session.client) {
-            let Some(times) = session.ask(info.id.as_str(), &question.key, on) else { continue };
-            if related {
-                let related = json!({ meta::RELATED_TASK: { "taskId": info.id } });
+            let sent = point.as_ref().map(|point| point.sent + 1);
+            let Some(times) = session.ask(info.id.as_str(), &question.key, on, sent) else {
+                continue;
+            };
+            if let Some(task) = related {
+                let related = json!({ meta::RELATED_TASK: { "taskId": task } });
                 match question.params.get_or_insert_with(|| json!({})) {
                     Value::Object(params) => match params.get_mut("_meta") {
                         Some(Value::Object(meta)) => {
-                            meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": info.id }));
+                            meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": task }));
                         }
                         _ => {
                             params.insert("_meta".into(), related);
@@ -159,7 +164,14 @@ impl Front {
             }
             let id = Routed::name(&info.id, &question.key, times);
             let params = question.params.map(|params| params.to_string());
-            on.send(request(&id, &question.method, params.as_deref())).await;
+            let message = request(&id, &question.method, params.as_deref());
+            match &mut point {
+                Some(point) => {
+                    point.sent += 1;
+                    on.send_at(point.name(&info.id), message).await
+                }
+                None => on.send(message).await,
+            };
         }
     }
 
@@ -210,7 +222,7 @@ impl Front {
             };
             for one in waiting {
                 if let Ok(info) = tasks.get(&one.id).await {
-                    self.send_questions(&session, &info, &stream, true).await;
+                    self.send_questions(&session, &info, &stream, Some(&info.id), None).await;
                 }
             }
             tokio::select! {

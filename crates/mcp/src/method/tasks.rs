@@ -102,7 +102,7 @@ impl Front {
                 return self.final_reply(client, &info, Some(&id));
             }
             if let Some(session) = &request.session {
-                self.send_questions(session, &info, &request.outlet, true).await;
+                self.send_questions(session, &info, &request.outlet, Some(&id), None).await;
             }
             info = tokio::select! {
                 info = tasks.wait_for_change(&id, &info) => info.map_err(task_error)?,

@@ -79,7 +79,7 @@ async fn a_page_to_visit_in_each_generation() {
 }
 
 #[tokio::test]
-async fn a_question_that_the_client_cannot_answer_is_an_error_with_a_code() {
+async fn a_question_that_the_client_cannot_answer_is_an_error_that_names_what_is_missing() {
     let site = site().await;
     for (tool, needs) in
         [("approve", "elicitation"), ("uses_client", "sampling"), ("visits", "url")]
@@ -87,18 +87,25 @@ async fn a_question_that_the_client_cannot_answer_is_an_error_with_a_code() {
         for capabilities in [json!({}), json!({ "extensions": { TASKS: {} } })] {
             let arguments = if tool == "approve" { json!({ "item": "x" }) } else { json!({}) };
             let params = json!({ "name": tool, "arguments": arguments });
-            let mut result = site.result(&capabilities, "tools/call", params).await;
-            if result["resultType"] == "task" {
-                result = site.until(&result, "completed").await["result"].clone();
-            }
-            assert_eq!(result["isError"], true);
-            assert!(result["content"][0]["text"].as_str().unwrap().contains(needs), "{result}");
+            let error = match capabilities.get("extensions") {
+                None => {
+                    let (status, error) = site.error(&capabilities, "tools/call", params).await;
+                    assert_eq!(status, 400);
+                    error
+                }
+                Some(_) => {
+                    let task = site.result(&capabilities, "tools/call", params).await;
+                    site.until(&task, "failed").await["error"].clone()
+                }
+            };
+            assert_eq!(error["code"], -32021);
+            assert!(error["data"]["requiredCapabilities"].to_string().contains(needs), "{error}");
         }
     }
     // Only pages: no forms.
     let params = json!({ "name": "approve", "arguments": { "item": "x" } });
-    let result = site.result(&json!({ "elicitation": { "url": {} } }), "tools/call", params).await;
-    assert_eq!(result["isError"], true);
+    let pages = json!({ "elicitation": { "url": {} } });
+    assert_eq!(site.error(&pages, "tools/call", params).await.1["code"], -32021);
 }
 
 async fn patient(ctx: Context, _: NoInput) -> Result<String> {

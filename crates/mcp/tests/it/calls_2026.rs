@@ -477,6 +477,9 @@ async fn a_listener_hears_what_it_asked_for_and_nothing_else_until_the_server_sa
         "new"
     );
     site.running.drain();
+    let cancelled = events.next().await.unwrap();
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], 7);
     let goodbye = events.next().await.unwrap();
     assert_eq!((&goodbye["id"], &goodbye["result"]["resultType"]), (&json!(7), &json!("complete")));
     assert_eq!(goodbye["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);

@@ -1,0 +1,56 @@
+//! Streams that can be taken up again when their connection breaks, up to 2025-11-25.
+
+use std::sync::Arc;
+
+use axum::{http::StatusCode, response::Response};
+
+use super::{
+    refusal,
+    stream::{Events, Work, respond},
+};
+use crate::{
+    front::Front,
+    method::{LostCall, Point},
+    outlet::Outlet,
+    session::Session,
+    wire::Revision,
+};
+
+/// Makes a stream of a session one that can be taken up again, from this point on.
+pub(super) fn resumable(
+    front: &Arc<Front>,
+    session: &Arc<Session>,
+    events: Events,
+    begin: &str,
+    on: Outlet,
+) -> Events {
+    // Clients of earlier revisions fail on an event without a message.
+    if session.client.revision < Revision::V2025_11_25 {
+        return events;
+    }
+    let Some((task, _)) = Point::read(begin) else { return events };
+    let replaced = session.open_call(task.as_str(), on);
+    // Says that this stream is over, however it ends.
+    let over = replaced.clone().drop_guard();
+    let life = front.settings.stream_life;
+    events.begin(begin).until(Box::pin(async move {
+        let _over = over;
+        match life {
+            Some(life) => drop(tokio::time::timeout(life, replaced.cancelled()).await),
+            None => replaced.cancelled().await,
+        }
+    }))
+}
+
+/// Goes on after the event that the client had last, on the stream that it came on and no other.
+pub(super) async fn take_up(front: &Arc<Front>, session: Arc<Session>, event: &str) -> Response {
+    let Some(lost) = LostCall::find(front, &session, event).await else {
+        return refusal(StatusCode::BAD_REQUEST, "there is no stream with such an event");
+    };
+    let (outlet, messages) = Outlet::new();
+    session.keep_asked(lost.task.as_str(), lost.point.sent, &outlet);
+    let on = outlet.clone();
+    let work: Work = Box::pin(async move { Some(lost.follow(outlet).await) });
+    let events = Events::of_request(None, messages, work, front.settings.keep_alive);
+    respond(resumable(front, &session, events, event, on))
+}

@@ -1,0 +1,183 @@
+//! Following the task of a call that a client waits for.
+
+use serde_json::{Map, Value, json};
+use steadfast_core::{Event, Note, TaskId};
+use steadfast_engine::{HistoryEntry, TaskInfo, Tasks};
+
+use super::{
+    call::{Call, asks},
+    rounds::apply,
+    task_error,
+};
+use crate::{
+    front::{LEVELS, level},
+    wire::{Object, RpcError, notification},
+};
+
+/// How far the stream of a call has come. With the task it is all that is needed to take the stream up
+/// again: what comes after it is in the task's history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    /// Events of the task's history that are behind it.
+    pub(crate) heard: u64,
+    /// Messages that were sent.
+    pub(crate) sent: u64,
+}
+
+impl Point {
+    /// As the id of an event.
+    pub(crate) fn name(self, task: &TaskId) -> String {
+        format!("{task}.{}.{}", self.heard, self.sent)
+    }
+
+    /// Reads such an id.
+    pub(crate) fn read(name: &str) -> Option<(TaskId, Point)> {
+        let (rest, sent) = name.rsplit_once('.')?;
+        let (task, heard) = rest.rsplit_once('.')?;
+        let point = Point { heard: heard.parse().ok()?, sent: sent.parse().ok()? };
+        Some((TaskId::new(task).ok()?, point))
+    }
+}
+
+impl Call<'_> {
+    /// Until the task has ended, or asks something that the client answers by calling again. What it
+    /// says meanwhile goes to the client, and so do its questions if they go out live. With how far it
+    /// came.
+    pub(super) async fn follow(
+        &self,
+        tasks: &Tasks,
+        id: &TaskId,
+        mut point: Point,
+    ) -> Result<(TaskInfo, Point), RpcError> {
+        let client = &self.request.client;
+        let mut given = self.input_responses.clone();
+        let least = match &self.request.session {
+            Some(session) => Some(session.log_level().unwrap_or(1)),
+            None => self.request.meta.log_level,
+        };
+        let listens = least.is_some() || self.request.meta.progress_token.is_some();
+        if !listens && self.request.session.is_none() {
+            let done = |info: &TaskInfo| {
+                info.status.is_terminal() || asks(info, client) || self.waits_for_tool(info)
+            };
+            loop {
+                let info = tasks.wait_for(id, done).await.map_err(task_error)?;
+                if info.status.is_terminal() {
+                    return Ok((info, point));
+                }
+                if !apply(tasks, &info, &mut given).await? {
+                    point.heard = self.events(tasks, id).await?;
+                    return Ok((info, point));
+                }
+            }
+        }
+        if point.heard > 0 {
+            // What it asked before may still be open, and then nothing happens until it is answered.
+            let info = tasks.get(id).await.map_err(task_error)?;
+            if !info.status.is_terminal()
+                && !self.heed(tasks, &info, &mut point, &mut given).await?
+            {
+                return Ok((info, point));
+            }
+        }
+        let mut voice = Voice { call: self, least, progress: f64::NEG_INFINITY };
+        loop {
+            let (info, events) =
+                tasks.wait_for_events(id, point.heard).await.map_err(task_error)?;
+            for event in &events {
+                point.heard = event.seq + 1;
+                voice.say(event, id, &mut point).await;
+            }
+            if info.status.is_terminal() || !self.heed(tasks, &info, &mut point, &mut given).await?
+            {
+                return Ok((info, point));
+            }
+        }
+    }
+
+    /// Sees to what a task asks now: it is asked live, or answered with what came with the call. False
+    /// if the client has to call again first, or to answer by way of a tool.
+    async fn heed(
+        &self,
+        tasks: &Tasks,
+        info: &TaskInfo,
+        point: &mut Point,
+        given: &mut Map<String, Value>,
+    ) -> Result<bool, RpcError> {
+        let (front, on) = (self.front, &self.request.outlet);
+        if self.waits_for_tool(info) {
+            return Ok(false);
+        }
+        match &self.request.session {
+            Some(session) => {
+                front.send_questions(session, info, on, None, Some(point)).await;
+                Ok(true)
+            }
+            None if !asks(info, &self.request.client) => Ok(true),
+            None => apply(tasks, info, given).await,
+        }
+    }
+}
+
+/// Tells a client what a task says on its way.
+struct Voice<'a> {
+    call: &'a Call<'a>,
+    least: Option<usize>,
+    progress: f64,
+}
+
+impl Voice<'_> {
+    async fn say(&mut self, entry: &HistoryEntry, task: &TaskId, point: &mut Point) {
+        let Event::Noted { note, .. } = &entry.event else { return };
+        let message = match note {
+            Note::Progress(progress) => {
+                let Some(token) = &self.call.request.meta.progress_token else { return };
+                // The protocol wants it to rise.
+                if progress.done <= self.progress {
+                    return;
+                }
+                self.progress = progress.done;
+                let params = Object::new()
+                    .put("progressToken", token)
+                    .put("progress", &number(progress.done))
+                    .maybe("total", progress.total.map(number))
+                    .maybe("message", progress.text.as_ref());
+                notification("notifications/progress", Some(&params.close()))
+            }
+            Note::Log { level: name, text } => {
+                let severity = level(name).unwrap_or(1);
+                if self.least.is_none_or(|least| severity < least) {
+                    return;
+                }
+                let params = Object::new()
+                    .put("level", LEVELS[severity])
+                    .put("logger", self.call.engine_name)
+                    .put("data", text);
+                notification("notifications/message", Some(&params.close()))
+            }
+            Note::Status(_) | Note::Mark { .. } => return,
+        };
+        point.sent += 1;
+        self.call.request.outlet.send_at(point.name(task), message).await;
+    }
+}
+
+/// Whole numbers are written as such.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_read_as_it_was_written_and_not_otherwise() {
+        let task = TaskId::new("0123456789abcdef0123456789abcdef").unwrap();
+        let point = Point { heard: 12, sent: 3 };
+        assert_eq!(Point::read(&point.name(&task)), Some((task, point)));
+        for bad in ["", "1", "1.2", "a.b.c", "abc.1", "abc.-1.2"] {
+            assert_eq!(Point::read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Calls in several rounds, as a client of 2026-07-28 without tasks makes them: what is asked comes in
+//! place of the result, and the client calls again with the answers.
+
+use serde_json::{Map, Value};
+use steadfast_core::{Event, Json, TaskId, Timestamp};
+use steadfast_engine::{Order, TaskInfo, Tasks};
+
+use super::{call::Call, questions, task_error};
+use crate::wire::{Object, RpcError};
+
+/// What a client of 2026-07-28 without tasks sends back with its answers: which task it goes on with,
+/// and how much of what that said it has heard. It is not signed: the task's id can't be guessed, the
+/// task must be the caller's own and the same call, and a smaller number does no more than repeat log
+/// lines.
+struct State {
+    task: TaskId,
+    heard: u64,
+}
+
+/// What a state begins with.
+const STATE: &str = "r1.";
+
+impl State {
+    fn read(text: &str) -> Option<State> {
+        let (task, heard) = text.strip_prefix(STATE)?.rsplit_once('.')?;
+        Some(State { task: TaskId::new(task).ok()?, heard: heard.parse().ok()? })
+    }
+
+    fn write(&self) -> String {
+        format!("{STATE}{}.{}", self.task, self.heard)
+    }
+}
+
+impl Call<'_> {
+    /// How many events a task's history has.
+    pub(super) async fn events(&self, tasks: &Tasks, id: &TaskId) -> Result<u64, RpcError> {
+        let last = tasks.history(id, Order::NewestFirst, None, 1).await.map_err(task_error)?;
+        Ok(last.entries.first().map_or(0, |last| last.seq + 1))
+    }
+
+    /// The task of an earlier round of this call, and how much of it the client has heard: it must be
+    /// the caller's own, and the same call.
+    pub(super) async fn resume(&self, state: &str) -> Result<(TaskInfo, u64), RpcError> {
+        let wrong = || RpcError::invalid_params("this requestState is not valid for this request");
+        let State { task: id, heard } = State::read(state).ok_or_else(wrong)?;
+        let tasks = self.tasks();
+        let info = tasks.get(&id).await.map_err(|_| wrong())?;
+        let life = self.front.settings.request_state_life;
+        if info.tool != self.engine_name || info.updated.plus(life) < now() {
+            return Err(wrong());
+        }
+        if heard > self.events(&tasks, &id).await? {
+            return Err(wrong());
+        }
+        let first = tasks.history(&id, Order::OldestFirst, None, 1).await.map_err(|_| wrong())?;
+        match first.entries.first().map(|entry| &entry.event) {
+            Some(Event::Started { input, .. }) if same(input, &self.arguments) => Ok((info, heard)),
+            _ => Err(wrong()),
+        }
+    }
+
+    pub(super) fn input_required(&self, info: &TaskInfo, heard: u64) -> String {
+        let client = &self.request.client;
+        let asked = questions::open(info, client);
+        let state = State { task: info.id.clone(), heard };
+        let object = Object::new()
+            .put("resultType", "input_required")
+            .raw("inputRequests", &questions::input_requests(&asked))
+            .put("requestState", &state.write());
+        self.front.close(client, object)
+    }
+}
+
+/// Hands those answers to a task that it asks for now, and forgets them, so that each is used once.
+/// Whether there were any. A client that knows what it will be asked may answer with its first call.
+pub(super) async fn apply(
+    tasks: &Tasks,
+    info: &TaskInfo,
+    given: &mut Map<String, Value>,
+) -> Result<bool, RpcError> {
+    let asked = |key: &str| info.questions.iter().any(|question| question.key == key);
+    let now: Map<String, Value> =
+        given.iter().filter(|(key, _)| asked(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    given.retain(|key, _| !now.contains_key(key));
+    questions::apply(tasks, info, &now).await.map_err(task_error)?;
+    Ok(!now.is_empty())
+}
+
+fn same(one: &Json, other: &Json) -> bool {
+    match (one.read::<Value>(), other.read::<Value>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_and_not_otherwise() {
+        let task = TaskId::new("0123456789abcdef0123456789abcdef").unwrap();
+        let text = State { task: task.clone(), heard: 7 }.write();
+        assert!(State::read(&text).is_some_and(|state| state.task == task && state.heard == 7));
+        for bad in [format!("{text}-TAMPERED"), format!("x{text}"), text[..3].to_owned()] {
+            assert!(State::read(&bad).is_none(), "{bad}");
+        }
+    }
+}
