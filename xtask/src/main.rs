@@ -24,7 +24,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, docs, all tests, a short crash loop: what must pass before a change lands.
+    /// Format, lints, docs, all tests, a short crash loop, the conformance suite: what must pass before
+    /// a change lands.
     Test,
     /// Measures against floors on this machine, in one run.
     Bench {
@@ -40,20 +41,25 @@ enum Task {
 #[derive(Subcommand)]
 enum Bench {
     /// The engine on SQLite.
-    Engine {
-        /// Fewer repetitions and smaller stores: to see that it works, not to quote.
-        #[arg(long)]
-        quick: bool,
-        /// Build and measure the peers as well.
-        #[arg(long)]
-        peers: bool,
-        /// Write the figures as one flat JSON object.
-        #[arg(long)]
-        json: Option<PathBuf>,
-        /// Only the parts whose name contains this.
-        #[arg(long)]
-        only: Option<String>,
-    },
+    Engine(Measure),
+    /// The front over HTTP.
+    Http(Measure),
+}
+
+#[derive(clap::Args)]
+struct Measure {
+    /// Fewer repetitions and smaller stores: to see that it works, not to quote.
+    #[arg(long)]
+    quick: bool,
+    /// Build and measure the peers as well.
+    #[arg(long)]
+    peers: bool,
+    /// Write the figures as one flat JSON object.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Only the parts whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -73,9 +79,8 @@ fn main() -> ExitCode {
     let clock = Instant::now();
     let result = match Cli::parse().task {
         Task::Test => test(),
-        Task::Bench { what: Bench::Engine { quick, peers, json, only } } => {
-            bench(quick, peers, json, only)
-        }
+        Task::Bench { what: Bench::Engine(args) } => bench("engine", args),
+        Task::Bench { what: Bench::Http(args) } => bench("http", args),
         Task::Crash(args) => crash(&args),
         Task::Conformance => conformance::conformance(),
     };
@@ -121,7 +126,8 @@ fn test() -> Result<()> {
     // The same workload each time, so that a failure can be told from a change; `cargo xtask crash`
     // looks further.
     crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;
-    crash(&Crash { kills: 40, seed: Some(2), processes: 2 })
+    crash(&Crash { kills: 40, seed: Some(2), processes: 2 })?;
+    conformance::conformance()
 }
 
 /// Where all that is built goes.
@@ -149,10 +155,11 @@ fn crash(args: &Crash) -> Result<()> {
     run(supervisor)
 }
 
-fn bench(quick: bool, peers: bool, json: Option<PathBuf>, only: Option<String>) -> Result<()> {
+fn bench(what: &str, args: Measure) -> Result<()> {
+    let Measure { quick, peers, json, only } = args;
     run(cargo(&["build", "--release", "--quiet", "--package", "steadfast-bench"]))?;
     let mut bench = Command::new(built("release", "steadfast-bench"));
-    bench.arg("engine");
+    bench.arg(what);
     if quick {
         bench.arg("--quick");
     }

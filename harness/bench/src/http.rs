@@ -237,7 +237,8 @@ impl Work for ThreeSteps {
             let seen = self.connection.ask(&get).await?.json()?;
             match seen["result"]["status"].as_str() {
                 Some("completed") => return Ok(()),
-                Some("working") => {}
+                // As a client that is in a hurry: sooner it would only ask in vain.
+                Some("working") => tokio::time::sleep(Duration::from_millis(2)).await,
                 _ => return Err(format!("the task is {seen}").into()),
             }
         }

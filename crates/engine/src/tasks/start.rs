@@ -44,6 +44,10 @@ pub struct StartedTask {
     pub id: TaskId,
     /// False if the idempotency key was used before: then this is the task of that time.
     pub new: bool,
+    /// When it was accepted, if it is new.
+    pub created: Option<Timestamp>,
+    /// When it will be removed, if it is new and that is known.
+    pub expires: Option<Timestamp>,
 }
 
 impl Tasks {
@@ -200,6 +204,7 @@ pub(super) async fn begin(
 ) -> Result<StartedTask> {
     let hold = task.hold;
     let id = task.id.clone();
+    let (created, expires) = (Some(task.created), task.expires);
     let row = hold.then(|| row(&task));
     let _hand = core.handover.read().await;
     if core.draining.is_cancelled() {
@@ -229,11 +234,11 @@ pub(super) async fn begin(
                     core.dispatch.notify_one();
                 }
             }
-            Ok(StartedTask { id, new: true })
+            Ok(StartedTask { id, new: true, created, expires })
         }
         Ok(Started::Existing { id, .. }) => {
             core.give_places(usize::from(hold));
-            Ok(StartedTask { id, new: false })
+            Ok(StartedTask { id, new: false, created: None, expires: None })
         }
         Err(error) => {
             core.give_places(usize::from(hold));

@@ -1,9 +1,11 @@
 //! The headers of 2026-07-28 that repeat what is in the body.
 
+use std::borrow::Cow;
+
 use axum::http::HeaderMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::text;
 use crate::{
@@ -14,15 +16,16 @@ use crate::{
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Names {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    uri: Option<String>,
-    #[serde(default)]
-    task_id: Option<String>,
-    #[serde(default)]
-    arguments: Option<Value>,
+struct Names<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    task_id: Option<Cow<'a, str>>,
+    /// Looked into only if the tool has such headers.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
 }
 
 fn mismatch(message: String) -> RpcError {
@@ -48,7 +51,7 @@ pub(super) fn check(
         return Ok(());
     }
     // Parameters of a wrong shape get the method's own error.
-    let Ok(names) = serde_json::from_str::<Names>(params) else { return Ok(()) };
+    let Ok(names) = serde_json::from_str::<Names<'_>>(params) else { return Ok(()) };
     let (name, needed) = match method {
         "tools/call" | "prompts/get" => (names.name.as_deref(), true),
         "resources/read" => (names.uri.as_deref(), true),
@@ -68,8 +71,13 @@ pub(super) fn check(
     if method == "tools/call" {
         let offer = front.catalog.offer();
         let tool = names.name.as_deref().and_then(|name| offer.tools.get(name));
-        for param in tool.iter().flat_map(|tool| &tool.headers) {
-            check_param(headers, param, names.arguments.as_ref())?;
+        let params = tool.map_or(&[][..], |tool| &tool.headers);
+        if !params.is_empty() {
+            let arguments: Option<Value> =
+                names.arguments.and_then(|raw| serde_json::from_str(raw.get()).ok());
+            for param in params {
+                check_param(headers, param, arguments.as_ref())?;
+            }
         }
     }
     Ok(())

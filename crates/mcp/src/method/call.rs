@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use steadfast_core::{Json, TaskId, Ttl};
+use steadfast_core::{Json, TaskId, Timestamp, Ttl};
 use steadfast_engine::{StartedTask, TaskInfo, Tasks};
 
 use super::{
@@ -80,9 +80,12 @@ impl Call<'_> {
                 (info.id.clone(), info)
             }
             _ => {
-                let id = self.start(ttl, true).await?.id;
-                let info = tasks.get(&id).await.map_err(task_error)?;
-                (id, info)
+                let started = self.start(ttl, true).await?;
+                if let (Some(created), false) = (started.created, own) {
+                    return Ok(self.new_task(&started, created));
+                }
+                let info = tasks.get(&started.id).await.map_err(task_error)?;
+                (started.id, info)
             }
         };
         let info = if own { self.until_handed_out(&id).await? } else { info };
@@ -112,6 +115,17 @@ impl Call<'_> {
         } else {
             let task = front.task_object(Object::new(), client, &info).close();
             Ok(front.close_with(client, Object::new().raw("task", &task), more))
+        }
+    }
+
+    /// The answer to a call that has become a task.
+    fn new_task(&self, started: &StartedTask, created: Timestamp) -> String {
+        let (front, client) = (self.front, &self.request.client);
+        let state =
+            |object| front.new_task_object(object, client, self.engine_name, started, created);
+        match client.revision.is_stateless() {
+            true => front.close(client, state(Object::new().put("resultType", "task"))),
+            false => Object::new().raw("task", &state(Object::new()).close()).close(),
         }
     }
 

@@ -4,8 +4,8 @@ use std::{borrow::Cow, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
-use steadfast_core::{FailureKind, Json, Status, TaskId};
-use steadfast_engine::TaskInfo;
+use steadfast_core::{FailureKind, Json, Status, TaskId, Timestamp};
+use steadfast_engine::{StartedTask, TaskInfo};
 
 use super::{Reply, questions};
 use crate::{
@@ -152,16 +152,36 @@ impl Front {
         }
     }
 
+    /// The state of a task that was just started, which need not be read to be known.
+    pub(super) fn new_task_object(
+        &self,
+        object: Object,
+        client: &Client,
+        tool: &str,
+        started: &StartedTask,
+        created: Timestamp,
+    ) -> Object {
+        let offer = self.catalog.offer();
+        let own = offer.tools.get(tool).and_then(|entry| entry.tool.poll_interval);
+        let poll = own.unwrap_or(self.settings.poll_interval / 4);
+        let ttl = started.expires.map(|at| at.0.saturating_sub(created.0).max(0));
+        let (ttl_name, poll_name) = words(client.revision);
+        object
+            .put("taskId", &started.id)
+            .put("status", "working")
+            .put("createdAt", &iso8601(created))
+            .put("lastUpdatedAt", &iso8601(created))
+            .put(ttl_name, &ttl)
+            .put(poll_name, &millis(poll))
+    }
+
     /// A task's state, in the words of the client's revision, written into an object.
     pub(super) fn task_object(&self, object: Object, client: &Client, info: &TaskInfo) -> Object {
         let asks = !questions::open(info, client).is_empty();
         let status = wire_status(info, client.revision, asks);
         let ttl = info.expires.map(|at| at.0.saturating_sub(info.created.0).max(0));
         let poll = (!info.status.is_terminal()).then(|| millis(self.poll_interval(info, asks)));
-        let (ttl_name, poll_name) = match client.revision.is_stateless() {
-            true => ("ttlMs", "pollIntervalMs"),
-            false => ("ttl", "pollInterval"),
-        };
+        let (ttl_name, poll_name) = words(client.revision);
         object
             .put("taskId", &info.id)
             .put("status", status)
@@ -218,6 +238,14 @@ impl Front {
             () if near || own.is_none() && age < base => base / 4,
             () => base,
         }
+    }
+}
+
+/// What the two generations call a lifetime and an interval.
+fn words(revision: Revision) -> (&'static str, &'static str) {
+    match revision.is_stateless() {
+        true => ("ttlMs", "pollIntervalMs"),
+        false => ("ttl", "pollInterval"),
     }
 }
 

@@ -121,8 +121,14 @@ impl Front {
 
     /// The result of a tool that ran.
     fn tool_result(&self, request: &Request<'_>, entry: &ToolEntry, result: &CallResult) -> Reply {
-        let json = Json::of(result).map_err(|_| RpcError::internal())?;
-        self.call_result(&request.client, Some(entry), &json, None)
+        let client = &request.client;
+        let shows = entry.shows_structure(client.revision);
+        let object = self
+            .result(client)
+            .put("content", &result.content)
+            .maybe("structuredContent", result.structured_content.as_ref().filter(|_| shows))
+            .maybe("isError", result.is_error.then_some(true));
+        Ok(self.close_with(client, object, result.meta.clone()))
     }
 }
 

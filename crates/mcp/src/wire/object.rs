@@ -5,18 +5,20 @@ use serde::Serialize;
 use super::{Id, RpcError};
 
 /// A JSON object that is being written, field by field.
-pub(crate) struct Object(String);
+pub(crate) struct Object(Vec<u8>);
 
 impl Object {
     pub(crate) fn new() -> Object {
-        Object(String::from("{"))
+        let mut text = Vec::with_capacity(256);
+        text.push(b'{');
+        Object(text)
     }
 
     /// A field whose value is JSON already.
     #[must_use]
     pub(crate) fn raw(mut self, name: &str, json: &str) -> Object {
         self.name(name);
-        self.0.push_str(json);
+        self.0.extend_from_slice(json.as_bytes());
         self
     }
 
@@ -24,7 +26,7 @@ impl Object {
     #[must_use]
     pub(crate) fn put<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Object {
         self.name(name);
-        self.0.push_str(&json(value));
+        self.value(value);
         self
     }
 
@@ -39,21 +41,26 @@ impl Object {
 
     fn name(&mut self, name: &str) {
         if self.0.len() > 1 {
-            self.0.push(',');
+            self.0.push(b',');
         }
-        self.0.push_str(&json(name));
-        self.0.push(':');
+        self.value(name);
+        self.0.push(b':');
+    }
+
+    /// Everything that is sent is made of strings, numbers and valid JSON text, which always serialise.
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) {
+        let length = self.0.len();
+        if serde_json::to_writer(&mut self.0, value).is_err() {
+            self.0.truncate(length);
+            self.0.extend_from_slice(b"null");
+        }
     }
 
     pub(crate) fn close(mut self) -> String {
-        self.0.push('}');
-        self.0
+        self.0.push(b'}');
+        // What serde_json writes, and what is put in as text, is UTF-8.
+        String::from_utf8(self.0).unwrap_or_default()
     }
-}
-
-/// Everything that is sent is made of strings, numbers and valid JSON text, which always serialise.
-fn json<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }
 
 pub(crate) fn response(id: &Id, result: &str) -> String {
