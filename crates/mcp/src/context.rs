@@ -7,7 +7,7 @@ use steadfast_engine::Error;
 
 use crate::{
     client::{CallRecord, Caller},
-    wire::Revision,
+    wire::{Revision, RpcError},
 };
 
 /// The mark of a task that has been handed to its client, with what the model is to read meanwhile.
@@ -80,6 +80,16 @@ const PROTOCOL: &str = "jsonrpc:";
 /// Codes from -32000 to -32099 are for the protocol itself; take others.
 pub fn protocol_error(code: i64, message: impl std::fmt::Display) -> Error {
     Error::new(message).code(format!("{PROTOCOL}{code}")).permanent()
+}
+
+/// Such an error as it goes to the client, if it is one.
+pub(crate) fn as_protocol_error(error: &Error) -> Option<RpcError> {
+    let code = protocol_code(error.code_name())?;
+    let rpc = RpcError::new(code, error.to_string());
+    Some(match &error.failure().data {
+        Some(data) => rpc.data(data),
+        None => rpc,
+    })
 }
 
 /// The code of such an error.

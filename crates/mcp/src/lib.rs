@@ -26,8 +26,8 @@ pub use ask::{
     Ask, AskRoots, AskSample, AskUrl, Root, Sample, SampleMessage, SampleReply, UrlReply,
 };
 pub use catalog::{
-    Completing, NoInput, Output, Prompt, PromptMessage, PromptOutput, PromptResult, Resource,
-    ResourceOutput, Structured, TaskSupport, Template, Tool, ToolAnnotations, Unfit,
+    Completing, NoInput, Output, Prompt, PromptArgument, PromptMessage, PromptOutput, PromptResult,
+    Resource, ResourceOutput, Structured, TaskSupport, Template, Tool, ToolAnnotations, Unfit,
 };
 pub use client::Caller;
 pub use context::{Context, protocol_error};

@@ -339,6 +339,19 @@ impl Running {
         self.remove(Change::Resources, |offer| offer.resources.remove(uri))
     }
 
+    /// Offers one more template of resources.
+    pub fn add_template(&self, template: impl Into<Template>) -> Result<(), Unfit> {
+        let template = template.into();
+        let (uri, entry) = (template.uri_template.clone(), TemplateEntry::new(template)?);
+        let add = |offer: &mut Offer| offer.templates.add("template", &uri, entry).map(|()| true);
+        self.front().catalog.change(Change::Resources, add).map(drop)
+    }
+
+    /// Offers a template no more. Whether it was there.
+    pub fn remove_template(&self, uri_template: &str) -> bool {
+        self.remove(Change::Resources, |offer| offer.templates.remove(uri_template))
+    }
+
     fn remove(&self, what: Change, remove: impl FnOnce(&mut Offer) -> bool) -> bool {
         let removed = self.front().catalog.change(what, |offer| Ok::<_, Unfit>(remove(offer)));
         removed.unwrap_or(false)

@@ -21,7 +21,7 @@ pub(crate) use headers::{HeaderParam, Kind as HeaderKind};
 pub(crate) use listing::{Listed, page};
 pub use output::{NoInput, Output, Structured};
 pub(crate) use prompt::{PROMPT, PromptBody, PromptEntry};
-pub use prompt::{Prompt, PromptMessage, PromptOutput, PromptResult};
+pub use prompt::{Prompt, PromptArgument, PromptMessage, PromptOutput, PromptResult};
 pub use resource::{Resource, ResourceOutput, Template};
 pub(crate) use resource::{ResourceEntry, TemplateEntry};
 pub(crate) use template::UriTemplate;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use steadfast_core::Json;
 use steadfast_engine::{Error, Result};
 
@@ -43,6 +43,9 @@ pub struct PromptResult {
     pub description: Option<String>,
     /// Its lines.
     pub messages: Vec<PromptMessage>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
 }
 
 /// What a prompt's function can return.
@@ -59,7 +62,7 @@ impl PromptOutput for PromptResult {
 
 impl PromptOutput for Vec<PromptMessage> {
     fn into_prompt(self) -> PromptResult {
-        PromptResult { description: None, messages: self }
+        PromptResult { messages: self, ..PromptResult::default() }
     }
 }
 
@@ -89,14 +92,20 @@ pub(crate) enum PromptBody {
     Durable(Box<steadfast_engine::Tool>),
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Argument {
-    name: String,
+/// What a prompt takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
+    pub title: Option<String>,
+    /// What it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    required: bool,
+    pub description: Option<String>,
+    /// Whether it must be given.
+    pub required: bool,
 }
 
 /// A prompt that users can choose.
@@ -105,8 +114,9 @@ pub struct Prompt {
     pub(crate) name: String,
     title: Option<String>,
     description: Option<String>,
-    arguments: Vec<Argument>,
+    arguments: Vec<PromptArgument>,
     icons: Vec<Icon>,
+    meta: Map<String, Value>,
     pub(crate) completions: CompleteFns,
     pub(crate) body: PromptBody,
 }
@@ -152,7 +162,8 @@ impl Prompt {
         let (title, description) = (None, None);
         let arguments = arguments(&schemars::schema_for!(A).to_value());
         let (icons, completions) = (Vec::new(), CompleteFns::default());
-        Prompt { name, title, description, arguments, icons, completions, body }
+        let meta = Map::new();
+        Prompt { name, title, description, arguments, icons, meta, completions, body }
     }
 
     /// A name for people.
@@ -173,6 +184,20 @@ impl Prompt {
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Prompt {
         self.icons.push(icon);
+        self
+    }
+
+    /// Arguments other than those of the arguments' type.
+    #[must_use]
+    pub fn arguments(mut self, arguments: impl IntoIterator<Item = PromptArgument>) -> Prompt {
+        self.arguments = arguments.into_iter().collect();
+        self
+    }
+
+    /// Something for programs, in the `_meta` of the prompt.
+    #[must_use]
+    pub fn meta(mut self, name: impl Into<String>, value: Value) -> Prompt {
+        self.meta.insert(name.into(), value);
         self
     }
 
@@ -199,13 +224,13 @@ fn read<A: DeserializeOwned>(arguments: &Json) -> Result<A> {
     arguments.read().map_err(|error| Error::new(format!("the arguments can't be read: {error}")))
 }
 
-fn arguments(schema: &Value) -> Vec<Argument> {
+fn arguments(schema: &Value) -> Vec<PromptArgument> {
     let text =
         |field: &Value, name: &str| field.get(name).and_then(Value::as_str).map(str::to_owned);
     let required = schema.get("required").and_then(Value::as_array);
     let needs = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
     let fields = schema.get("properties").and_then(Value::as_object);
-    let argument = |(name, field): (&String, &Value)| Argument {
+    let argument = |(name, field): (&String, &Value)| PromptArgument {
         name: name.clone(),
         title: text(field, "title"),
         description: text(field, "description"),
@@ -228,7 +253,7 @@ impl PromptEntry {
     /// What is wrong with the arguments, if anything is.
     pub(crate) fn check(&self, given: &BTreeMap<String, String>) -> Result<(), String> {
         let missing =
-            |argument: &&Argument| argument.required && !given.contains_key(&argument.name);
+            |argument: &&PromptArgument| argument.required && !given.contains_key(&argument.name);
         match self.prompt.arguments.iter().find(missing) {
             Some(argument) => Err(format!("the argument {:?} is missing", argument.name)),
             None => Ok(()),
@@ -252,6 +277,7 @@ impl PromptEntry {
                 Some(&prompt.icons)
                     .filter(|icons| revision >= Revision::V2025_11_25 && !icons.is_empty()),
             )
+            .maybe("_meta", Some(&prompt.meta).filter(|meta| !meta.is_empty()))
             .close()
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use steadfast_core::Json;
 use steadfast_engine::{Error, Result};
 
@@ -51,9 +52,10 @@ impl ResourceOutput for Vec<Contents> {
 
 type Values = BTreeMap<String, String>;
 
-/// Reads the resource at a URI, with the values that its template found in it.
+/// Reads the resource at a URI, with the values that its template found in it, and the type that its
+/// author gave.
 pub(crate) type ReadFn =
-    Arc<dyn Fn(String, Values) -> BoxFuture<Result<Vec<Contents>>> + Send + Sync>;
+    Arc<dyn Fn(String, Values, Option<String>) -> BoxFuture<Result<Vec<Contents>>> + Send + Sync>;
 
 /// What a resource and a template have in common.
 #[derive(Clone, Default)]
@@ -64,6 +66,7 @@ struct About {
     mime_type: Option<String>,
     annotations: Option<Annotations>,
     icons: Vec<Icon>,
+    meta: Map<String, Value>,
 }
 
 impl About {
@@ -79,6 +82,7 @@ impl About {
                 Some(&self.icons)
                     .filter(|icons| revision >= Revision::V2025_11_25 && !icons.is_empty()),
             )
+            .maybe("_meta", Some(&self.meta).filter(|meta| !meta.is_empty()))
     }
 }
 
@@ -119,6 +123,13 @@ macro_rules! about {
                 self.about.icons.push(icon);
                 self
             }
+
+            /// Something for programs, in its `_meta`.
+            #[must_use]
+            pub fn meta(mut self, name: impl Into<String>, value: Value) -> $type {
+                self.about.meta.insert(name.into(), value);
+                self
+            }
         }
     };
 }
@@ -143,9 +154,9 @@ impl Resource {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
-        let read: ReadFn = Arc::new(move |uri, _| {
+        let read: ReadFn = Arc::new(move |uri, _, mime_type| {
             let reading = read();
-            Box::pin(async move { Ok(reading.await?.into_contents(&uri, None)) })
+            Box::pin(async move { Ok(reading.await?.into_contents(&uri, mime_type.as_deref())) })
         });
         let about = About { name: name.into(), ..About::default() };
         Resource { uri: uri.into(), about, size: None, read }
@@ -183,14 +194,15 @@ impl Template {
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
         let read = Arc::new(read);
-        let read: ReadFn = Arc::new(move |uri, values| {
+        let read: ReadFn = Arc::new(move |uri, values, mime_type| {
             let read = read.clone();
             Box::pin(async move {
                 let json = Json::of(&values).and_then(|json| json.read());
                 let values = json.map_err(|error| {
                     Error::new(format!("the URI's values can't be read: {error}"))
                 })?;
-                Ok(read(uri.clone(), values).await?.into_contents(&uri, None))
+                let output = read(uri.clone(), values).await?;
+                Ok(output.into_contents(&uri, mime_type.as_deref()))
             })
         });
         let about = About { name: name.into(), ..About::default() };
@@ -231,9 +243,9 @@ impl ResourceEntry {
     }
 
     pub(crate) async fn read(&self, uri: &str) -> Result<Vec<Contents>> {
-        let mut contents = (self.resource.read)(uri.into(), Values::new()).await?;
-        default_type(&mut contents, self.resource.about.mime_type.as_deref());
-        Ok(contents)
+        let mime_type = self.resource.about.mime_type.clone();
+        let contents = (self.resource.read)(uri.into(), Values::new(), mime_type.clone()).await?;
+        Ok(default_type(contents, mime_type))
     }
 
     pub(crate) fn render(&self, revision: Revision) -> String {
@@ -248,16 +260,12 @@ fn is_scheme(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// The type that the author gave for the resource stands in for the one guessed from the value.
-fn default_type(contents: &mut [Contents], mime_type: Option<&str>) {
-    if let Some(mime_type) = mime_type {
-        for one in contents {
-            let guessed = ["text/plain", "application/octet-stream"];
-            if one.mime_type.as_deref().is_none_or(|mime| guessed.contains(&mime)) {
-                one.mime_type = Some(mime_type.to_owned());
-            }
-        }
+/// Contents without a type have the one that the author gave for the resource.
+fn default_type(mut contents: Vec<Contents>, mime_type: Option<String>) -> Vec<Contents> {
+    for one in &mut contents {
+        one.mime_type = one.mime_type.take().or_else(|| mime_type.clone());
     }
+    contents
 }
 
 /// A template that is offered.
@@ -273,9 +281,9 @@ impl TemplateEntry {
     }
 
     pub(crate) async fn read(&self, uri: &str, values: Values) -> Result<Vec<Contents>> {
-        let mut contents = (self.template.read)(uri.into(), values).await?;
-        default_type(&mut contents, self.template.about.mime_type.as_deref());
-        Ok(contents)
+        let mime_type = self.template.about.mime_type.clone();
+        let contents = (self.template.read)(uri.into(), values, mime_type.clone()).await?;
+        Ok(default_type(contents, mime_type))
     }
 
     pub(crate) fn render(&self, revision: Revision) -> String {

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     catalog::{PromptBody, page},
+    context::as_protocol_error,
     front::{Front, Request},
     wire::{RpcError, code},
 };
@@ -54,7 +55,8 @@ impl Front {
                 let result = match unwind(run(arguments)).await {
                     Some(Ok(result)) => result,
                     Some(Err(error)) => {
-                        return Err(RpcError::new(code::INTERNAL, error.to_string()));
+                        let other = || RpcError::new(code::INTERNAL, error.to_string());
+                        return Err(as_protocol_error(&error).unwrap_or_else(other));
                     }
                     None => return Err(RpcError::internal()),
                 };
@@ -62,7 +64,7 @@ impl Front {
                     .result(&request.client)
                     .maybe("description", result.description.as_ref())
                     .put("messages", &result.messages);
-                Ok(self.close(&request.client, object))
+                Ok(self.close_with(&request.client, object, result.meta))
             }
             PromptBody::Durable(tool) => {
                 let call = Call {

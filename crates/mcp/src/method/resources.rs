@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     catalog::page,
+    context::as_protocol_error,
     front::{Front, Request},
     wire::{Contents, RpcError, code},
 };
@@ -43,7 +44,16 @@ impl Front {
         let Named { uri } = params(request)?;
         let contents = match unwind(self.read_uri(&uri)).await {
             Some(Some(Ok(contents))) => contents,
-            Some(Some(Err(error))) => return Err(RpcError::new(code::INTERNAL, error.to_string())),
+            Some(Some(Err(error))) => {
+                let other = || RpcError::new(code::INTERNAL, error.to_string());
+                let mut error = as_protocol_error(&error).unwrap_or_else(other);
+                // It has no code of its own any more.
+                if error.code == code::RESOURCE_NOT_FOUND && request.client.revision.is_stateless()
+                {
+                    error.code = code::INVALID_PARAMS;
+                }
+                return Err(error);
+            }
             Some(None) => return Err(self.no_resource(request, &uri)),
             None => return Err(RpcError::internal()),
         };

@@ -93,8 +93,8 @@ impl Front {
                 };
                 match result {
                     Some(Ok(result)) => self.tool_result(request, entry, &result),
-                    Some(Err(error)) => match crate::context::protocol_code(error.code_name()) {
-                        Some(code) => Err(RpcError::new(code, error.to_string())),
+                    Some(Err(error)) => match crate::context::as_protocol_error(&error) {
+                        Some(error) => Err(error),
                         None => {
                             self.tool_result(request, entry, &CallResult::error(error.to_string()))
                         }

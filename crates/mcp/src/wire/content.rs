@@ -112,6 +112,9 @@ pub enum Content {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         annotations: Option<Annotations>,
     },
+    /// Any content as the wire has it: kinds and fields that have no name here.
+    #[serde(untagged)]
+    Other(Map<String, Value>),
 }
 
 impl Content {
@@ -172,18 +175,22 @@ pub struct Contents {
     /// Bytes in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
 }
 
 impl Contents {
     /// Text.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Contents {
-        Contents { uri: uri.into(), mime_type: None, text: Some(text.into()), blob: None }
+        let (uri, text) = (uri.into(), Some(text.into()));
+        Contents { uri, mime_type: None, text, blob: None, meta: Map::new() }
     }
 
     /// Bytes.
     pub fn bytes(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Contents {
         let blob = Some(BASE64.encode(bytes));
-        Contents { uri: uri.into(), mime_type: None, text: None, blob }
+        Contents { uri: uri.into(), mime_type: None, text: None, blob, meta: Map::new() }
     }
 
     /// Says of what type they are.
