@@ -9,6 +9,7 @@
 mod ask;
 mod catalog;
 mod client;
+mod connection;
 mod context;
 mod front;
 mod http;

@@ -198,7 +198,9 @@ impl Server {
             principal("anonymous"),
         );
         front.background.spawn(tell_sessions(front.clone()));
-        Ok(Running { http: Arc::new(Http { front, auth: self.auth }) })
+        Ok(Running {
+            http: Arc::new(Http { front, auth: self.auth, connections: Default::default() }),
+        })
     }
 }
 

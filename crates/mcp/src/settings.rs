@@ -35,6 +35,8 @@ pub struct Settings {
     /// rest (never): for proxies that cut long connections. Clients of 2025-11-25 know how, and durable
     /// tools and prompts have streams that can be taken up again.
     pub stream_life: Option<Duration>,
+    /// Serves clients of 2024-11-05 at `/sse` as well (off).
+    pub sse: bool,
     /// Lets unauthenticated callers list their tasks, who are then all of one principal (off).
     pub anonymous_list: bool,
     /// Hosts other than loopback that requests may name, `*` for any (none).
@@ -59,6 +61,7 @@ impl Default for Settings {
             companions: false,
             outlives: Duration::from_secs(40),
             stream_life: None,
+            sse: false,
             anonymous_list: false,
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -44,6 +44,10 @@ pub struct Flags {
     #[arg(long, env = "STEADFAST_COMPANIONS")]
     pub companions: bool,
 
+    /// Serve clients of 2024-11-05 at /sse as well
+    #[arg(long, env = "STEADFAST_SSE")]
+    pub sse: bool,
+
     /// Serve requests to this host name as well; * for any. May repeat
     #[arg(long, value_name = "HOST", env = "STEADFAST_ALLOW_HOST", value_delimiter = ',')]
     pub allow_host: Vec<String>,
@@ -103,6 +107,7 @@ impl Flags {
             anonymous: self.anonymous || other.anonymous,
             anonymous_list: self.anonymous_list || other.anonymous_list,
             companions: self.companions || other.companions,
+            sse: self.sse || other.sse,
             allow_host: either(self.allow_host, other.allow_host),
             allow_origin: either(self.allow_origin, other.allow_origin),
             max_running: self.max_running.or(other.max_running),

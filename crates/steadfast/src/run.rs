@@ -69,6 +69,7 @@ fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     let settings = server.settings_mut();
     settings.anonymous_list |= flags.anonymous_list;
     settings.companions |= flags.companions;
+    settings.sse |= flags.sse;
     settings.hosts.extend(flags.allow_host.iter().cloned());
     settings.origins.extend(flags.allow_origin.iter().cloned());
     Ok(match &flags.token_file {

@@ -6,6 +6,7 @@ mod guard;
 mod headers;
 mod post;
 mod resume;
+mod sse;
 mod stream;
 
 use std::sync::Arc;
@@ -15,11 +16,12 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::Response,
-    routing::{any, get as get_route},
+    routing::{any, get as get_route, post as post_route},
 };
 pub(crate) use post::hear;
+pub(crate) use sse::Connections;
 use steadfast_core::Principal;
 
 use crate::{
@@ -31,15 +33,21 @@ use crate::{
 pub(crate) struct Http {
     pub(crate) front: Arc<Front>,
     pub(crate) auth: Auth,
+    /// Of clients of 2024-11-05.
+    pub(crate) connections: Connections,
 }
 
 /// The endpoint at `path`, with `/health` and `/ready` beside it.
 pub(crate) fn router(http: Arc<Http>, path: &str) -> Router {
-    Router::new()
+    let mut router = Router::new()
         .route(path, any(endpoint))
         .route("/health", get_route(|| async { "ok\n" }))
-        .route("/ready", get_route(ready))
-        .with_state(http)
+        .route("/ready", get_route(ready));
+    if http.front.settings.sse {
+        router =
+            router.route("/sse", get_route(sse::open)).route(sse::MESSAGES, post_route(sse::post));
+    }
+    router.with_state(http)
 }
 
 async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
@@ -52,12 +60,9 @@ async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
 async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
-    if let Err(refused) = guard::check(&http.front.settings, &parts.uri, headers) {
-        return *refused;
-    }
-    let principal = match http.auth.principal(headers, &http.front.anonymous).await {
+    let principal = match enter(&http, &parts.uri, headers).await {
         Ok(principal) => principal,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     match parts.method {
         Method::POST => post::post(&http.front, principal, headers, body).await,
@@ -71,6 +76,19 @@ async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
             refused
         }
     }
+}
+
+/// Who comes in, if it may.
+async fn enter(http: &Http, uri: &Uri, headers: &HeaderMap) -> Result<Principal, Box<Response>> {
+    guard::check(&http.front.settings, uri, headers)?;
+    http.auth.principal(headers, &http.front.anonymous).await.map_err(Box::new)
+}
+
+/// Whether a body says that it is JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
 }
 
 /// The header that names a session, up to 2025-11-25.

@@ -36,9 +36,7 @@ pub(super) async fn post(
     headers: &HeaderMap,
     body: Body,
 ) -> Response {
-    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
+    if !super::is_json(headers) {
         let message = "the Content-Type must be application/json";
         return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
     }

@@ -71,8 +71,14 @@ impl Events {
     }
 
     /// Tells the client first of all from where the stream can be taken up again.
-    pub(super) fn begin(mut self, point: &str) -> Events {
-        self.begin = Some(format!("id: {point}\nretry: {}\ndata:\n\n", RETRY.as_millis()));
+    pub(super) fn begin(self, point: &str) -> Events {
+        let retry = RETRY.as_millis();
+        self.begin_with(format!("id: {point}\nretry: {retry}\ndata:\n\n"))
+    }
+
+    /// Begins with this event.
+    pub(super) fn begin_with(mut self, event: String) -> Events {
+        self.begin = Some(event);
         self
     }
 

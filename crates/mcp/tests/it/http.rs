@@ -94,6 +94,19 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    /// The next event as it is.
+    pub(crate) async fn raw(&mut self) -> Option<String> {
+        loop {
+            if let Some((event, rest)) = self.buffer.split_once("\n\n") {
+                let event = event.to_owned();
+                self.buffer = rest.to_owned();
+                return Some(event);
+            }
+            let piece = self.response.piece().await?;
+            self.buffer.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
     /// The next message, or nothing at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
@@ -112,15 +125,26 @@ impl Events {
     }
 }
 
-/// Sends a request with these headers, and nothing but those that HTTP itself needs.
+/// Sends a request to the endpoint with these headers, and nothing but those that HTTP itself needs.
 pub(crate) async fn send(
     to: SocketAddr,
     method: &str,
     headers: &[(&str, &str)],
     body: &str,
 ) -> Response {
+    send_to(to, method, "/mcp", headers, body).await
+}
+
+/// The same to any path.
+pub(crate) async fn send_to(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Response {
     let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut text = format!("{method} /mcp HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
+    let mut text = format!("{method} {path} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         text += &format!("Host: {to}\r\n");
     }

@@ -12,6 +12,7 @@ mod calls_2026;
 mod companions;
 mod entry;
 mod legacy;
+mod sse_2024;
 mod stdio;
 mod tasks_2025;
 mod tasks_2026;

@@ -1,0 +1,217 @@
+//! One client on one channel, over which everything goes both ways: standard streams, or the stream and
+//! the posts of 2024-11-05.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::Deserialize;
+use steadfast_core::Principal;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    client::Client,
+    front::{Front, Meta, Request},
+    http::hear,
+    method::{self, Opening, initialize},
+    outlet::Outlet,
+    session::{Session, random_id},
+    wire::{
+        BadMessage, Id, Message, Received, Revision, RpcError, code, error_response, parse,
+        response,
+    },
+};
+
+pub(crate) struct Connection {
+    pub(crate) front: Arc<Front>,
+    pub(crate) principal: Principal,
+    pub(crate) outlet: Outlet,
+    /// From `initialize` on.
+    session: Mutex<Option<Arc<Session>>>,
+    /// Requests of 2026-07-28; those before are with their session.
+    at_work: Mutex<HashMap<Id, CancellationToken>>,
+    tasks: TaskTracker,
+}
+
+impl Connection {
+    pub(crate) fn new(front: Arc<Front>, principal: Principal, outlet: Outlet) -> Arc<Connection> {
+        Arc::new(Connection {
+            front,
+            principal,
+            outlet,
+            session: Mutex::new(None),
+            at_work: Mutex::new(HashMap::new()),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn at_work(&self) -> std::sync::MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client is gone, and with it whoever waited.
+    pub(crate) fn abandon(&self) {
+        for cancel in self.at_work().values() {
+            cancel.cancel();
+        }
+        self.tasks.close();
+    }
+
+    /// Takes what the client says.
+    pub(crate) async fn take(self: &Arc<Self>, line: &[u8]) {
+        match parse(line) {
+            Err(bad) => self.refuse(bad).await,
+            Ok(Received::One(message)) => self.take_one(message).await,
+            Ok(Received::Batch(messages)) => {
+                let revision = self.session().map(|session| session.client.revision);
+                if revision != Some(Revision::V2025_03_26) || messages.is_empty() {
+                    let reason = "this revision has no batches, or the batch is empty";
+                    return self.refuse(BadMessage::NotRpc(None, reason)).await;
+                }
+                // On one channel it is the same to answer each as soon as it is done.
+                for message in messages {
+                    match message {
+                        Ok(message) => self.take_one(message).await,
+                        Err(bad) => self.refuse(bad).await,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn refuse(&self, bad: BadMessage) {
+        let (id, error) = match bad {
+            BadMessage::NotJson(reason) => {
+                (None, RpcError::new(code::PARSE, format!("this is not JSON: {reason}")))
+            }
+            BadMessage::NotRpc(id, reason) => (id, RpcError::new(code::INVALID_REQUEST, reason)),
+        };
+        self.outlet.send(error_response(id.as_ref(), &error)).await;
+    }
+
+    async fn take_one(self: &Arc<Self>, message: Message<'_>) {
+        match message {
+            Message::Request { id, method, params } => {
+                let params = params.map_or("{}", |params| params.get());
+                if let Err(error) = self.request(&id, &method, params).await {
+                    self.outlet.send(error_response(Some(&id), &error)).await;
+                }
+            }
+            Message::Notification { method, params } if method == "notifications/cancelled" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Cancelled {
+                    request_id: Id,
+                }
+                let params = params.map_or("{}", |params| params.get());
+                if let Ok(Cancelled { request_id }) = serde_json::from_str(params) {
+                    if let Some(cancel) = self.at_work().get(&request_id) {
+                        cancel.cancel();
+                    }
+                    if let Some(session) = self.session() {
+                        session.cancel(&request_id);
+                    }
+                }
+            }
+            message => {
+                if let Some(session) = self.session() {
+                    hear(&self.front, &session, message).await;
+                }
+            }
+        }
+    }
+
+    async fn request(
+        self: &Arc<Self>,
+        id: &Id,
+        method: &str,
+        params: &str,
+    ) -> Result<(), RpcError> {
+        let read = method::read_meta(params)?;
+        if let Some(version) = &read.version {
+            let revision = method::stateless_revision(version)?;
+            let capabilities = read.capabilities.ok_or_else(|| {
+                RpcError::invalid_params("_meta has no io.modelcontextprotocol/clientCapabilities")
+            })?;
+            let principal = self.principal.clone();
+            let client = Client { principal, revision, capabilities, info: read.info };
+            return self.work(id, method, params, client, None, read.meta);
+        }
+        if method == "initialize" {
+            let client = Opening::read(params)?.client(self.principal.clone());
+            let session = Arc::new(Session::new(random_id(), client));
+            session.open_stream(self.outlet.clone());
+            let reply = initialize(&self.front, &session);
+            self.front.sessions.adopt(&session);
+            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.clone());
+            self.outlet.send(response(id, &reply)).await;
+            let asking = self.front.clone().ask_on_stream(session, self.outlet.clone());
+            self.tasks.spawn(asking);
+            return Ok(());
+        }
+        if method == "server/discover" {
+            return Err(RpcError::invalid_params(
+                "_meta has no io.modelcontextprotocol/protocolVersion",
+            ));
+        }
+        let session = self.session().ok_or_else(|| {
+            RpcError::invalid_request(
+                "begin with initialize, or send the _meta of 2026-07-28 with every request",
+            )
+        })?;
+        self.work(id, method, params, session.client.clone(), Some(session), read.meta)
+    }
+
+    /// Answers a request, beside others.
+    fn work(
+        self: &Arc<Self>,
+        id: &Id,
+        method: &str,
+        params: &str,
+        client: Client,
+        session: Option<Arc<Session>>,
+        meta: Meta,
+    ) -> Result<(), RpcError> {
+        let in_flight = session.as_ref().map(|session| session.begin(id)).transpose()?;
+        let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
+        if session.is_none() {
+            let mut at_work = self.at_work();
+            if at_work.contains_key(id) {
+                return Err(RpcError::invalid_request("a request with this id is still at work"));
+            }
+            at_work.insert(id.clone(), cancel.clone());
+        }
+        let (id, method, params) = (id.clone(), method.to_owned(), params.to_owned());
+        let connection = self.clone();
+        self.tasks.spawn(async move {
+            let _in_flight = in_flight;
+            let request = Request {
+                id: &id,
+                method: &method,
+                params: &params,
+                client,
+                session,
+                meta,
+                outlet: connection.outlet.clone(),
+                cancel,
+            };
+            let answered = connection.front.answer(&request).await;
+            let cancelled = request.cancel.is_cancelled();
+            connection.at_work().remove(&id);
+            if cancelled {
+                return;
+            }
+            let message = match answered {
+                Ok(result) => response(&id, &result),
+                Err(error) => error_response(Some(&id), &error),
+            };
+            connection.outlet.send(message).await;
+        });
+        Ok(())
+    }
+}
