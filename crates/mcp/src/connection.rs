@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     client::Client,
-    front::{Front, Meta, Request},
+    front::{Answered, Front, Meta, Request},
     http::hear,
     method::{self, Opening, initialize},
     outlet::Outlet,
@@ -191,6 +191,7 @@ impl Connection {
         self.tasks.spawn(async move {
             let _in_flight = in_flight;
             let request = Request {
+                answered: Answered::default(),
                 id: &id,
                 method: &method,
                 params: &params,

@@ -155,6 +155,18 @@ pub(crate) struct Request<'a> {
     pub(crate) outlet: Outlet,
     /// Fires when the client has taken the request back.
     pub(crate) cancel: CancellationToken,
+    /// Fires when the request is over, and its answer on the way.
+    pub(crate) answered: Answered,
+}
+
+/// Fires when it is dropped.
+#[derive(Default)]
+pub(crate) struct Answered(pub(crate) CancellationToken);
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// What the `_meta` of a request says, but for who the client is.

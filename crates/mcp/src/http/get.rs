@@ -42,6 +42,7 @@ fn open(front: &Arc<Front>, session: Arc<Session>) -> Response {
     let (outlet, messages) = Outlet::new();
     session.open_stream(outlet.clone());
     let (draining, over) = (front.draining.clone(), session.over.clone());
+    front.background.spawn(front.clone().tell_of_tasks(session.clone(), outlet.clone()));
     front.background.spawn(front.clone().ask_on_stream(session, outlet));
     let events = Events::endless(messages, front.settings.keep_alive);
     respond(events.until(Box::pin(async move {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     client::Client,
-    front::{Front, Meta, Request},
+    front::{Answered, Front, Meta, Request},
     method::{self, Opening, Routed, initialize},
     outlet::Outlet,
     session::Session,
@@ -222,6 +222,7 @@ impl Owned {
     /// The response, or nothing if the client has taken the request back.
     async fn run(self, status: &std::sync::atomic::AtomicU16) -> Option<String> {
         let request = Request {
+            answered: Answered::default(),
             id: &self.id,
             method: &self.method,
             params: &self.params,
@@ -405,6 +406,7 @@ async fn in_batch(
         let in_flight = session.begin(id)?;
         let outlet = session.stream().unwrap_or_else(|| Outlet::new().0);
         let request = Request {
+            answered: Answered::default(),
             id,
             method,
             params,

@@ -81,6 +81,9 @@ impl Call<'_> {
             }
             _ => {
                 let started = self.start(ttl, true).await?;
+                if let Some(session) = &self.request.session {
+                    front.tell_of_new_task(session, &started.id, &self.request.answered.0);
+                }
                 if let (Some(created), false) = (started.created, own) {
                     return Ok(self.new_task(&started, created));
                 }

@@ -1,7 +1,7 @@
 //! Following the task of a call that a client waits for.
 
 use serde_json::{Map, Value, json};
-use steadfast_core::{Event, Note, TaskId};
+use steadfast_core::{Event, Note, Progress, TaskId};
 use steadfast_engine::{HistoryEntry, TaskInfo, Tasks};
 
 use super::{
@@ -80,7 +80,7 @@ impl Call<'_> {
                 return Ok((info, point));
             }
         }
-        let mut voice = Voice { call: self, least, progress: f64::NEG_INFINITY };
+        let mut voice = Voice { call: self, least, progress: Rising::default() };
         loop {
             let (info, events) =
                 tasks.wait_for_events(id, point.heard).await.map_err(task_error)?;
@@ -123,7 +123,32 @@ impl Call<'_> {
 struct Voice<'a> {
     call: &'a Call<'a>,
     least: Option<usize>,
-    progress: f64,
+    progress: Rising,
+}
+
+/// Progress on its way to a client: the protocol wants it to rise.
+pub(super) struct Rising(f64);
+
+impl Default for Rising {
+    fn default() -> Rising {
+        Rising(f64::NEG_INFINITY)
+    }
+}
+
+impl Rising {
+    /// The parameters of a notification, unless it is no more than before.
+    pub(super) fn params(&mut self, token: &Value, progress: &Progress) -> Option<Object> {
+        if progress.done <= self.0 {
+            return None;
+        }
+        self.0 = progress.done;
+        let params = Object::new()
+            .put("progressToken", token)
+            .put("progress", &number(progress.done))
+            .maybe("total", progress.total.map(number))
+            .maybe("message", progress.text.as_ref());
+        Some(params)
+    }
 }
 
 impl Voice<'_> {
@@ -132,16 +157,7 @@ impl Voice<'_> {
         let message = match note {
             Note::Progress(progress) => {
                 let Some(token) = &self.call.request.meta.progress_token else { return };
-                // The protocol wants it to rise.
-                if progress.done <= self.progress {
-                    return;
-                }
-                self.progress = progress.done;
-                let params = Object::new()
-                    .put("progressToken", token)
-                    .put("progress", &number(progress.done))
-                    .maybe("total", progress.total.map(number))
-                    .maybe("message", progress.text.as_ref());
+                let Some(params) = self.progress.params(token, progress) else { return };
                 notification("notifications/progress", Some(&params.close()))
             }
             Note::Log { level: name, text } => {

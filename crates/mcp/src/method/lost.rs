@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{call::Call, follow::Point};
 use crate::{
     client::{CallRecord, Waiting},
-    front::{Front, Meta, Request},
+    front::{Answered, Front, Meta, Request},
     outlet::Outlet,
     session::Session,
     wire::{Id, error_response, response},
@@ -55,6 +55,7 @@ impl LostCall {
     pub(crate) async fn follow(self, outlet: Outlet) -> String {
         let LostCall { front, session, task, point, tool, request: id, meta } = self;
         let request = Request {
+            answered: Answered::default(),
             id: &id,
             method: "tools/call",
             params: "{}",

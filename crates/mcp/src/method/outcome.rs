@@ -224,6 +224,11 @@ impl Front {
         })
     }
 
+    /// The status of a task in a client's words.
+    pub(super) fn status_in(&self, client: &Client, info: &TaskInfo) -> &'static str {
+        wire_status(info, client.revision, !questions::open(info, client).is_empty())
+    }
+
     /// How often to ask: often when the task is young or about to finish, seldom while people think.
     fn poll_interval(&self, info: &TaskInfo, asks: bool) -> Duration {
         let offer = self.catalog.offer();

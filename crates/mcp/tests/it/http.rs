@@ -1,6 +1,6 @@
 //! A small HTTP client that sends what it is told to, byte for byte, and reads events as they come.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -109,6 +109,11 @@ impl Events {
 
     /// The next message, or nothing at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
+        let next = self.next_in_time();
+        tokio::time::timeout(Duration::from_secs(20), next).await.expect("an event in time")
+    }
+
+    async fn next_in_time(&mut self) -> Option<Value> {
         loop {
             while let Some((event, rest)) = self.buffer.split_once("\n\n") {
                 let data: Vec<&str> =

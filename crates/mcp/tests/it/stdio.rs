@@ -46,6 +46,16 @@ impl Peer {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
+    /// The next response, past what is told of tasks.
+    async fn reply(&mut self) -> Value {
+        loop {
+            let message = self.next().await;
+            if message["method"] != "notifications/tasks/status" {
+                return message;
+            }
+        }
+    }
+
     async fn modern(&mut self, id: u64, capabilities: &Value, method: &str, mut params: Value) {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
@@ -159,6 +169,7 @@ async fn a_client_of_2025_11_25_asks_answers_and_follows_a_task() {
         let message = peer.next().await;
         match message["method"].as_str() {
             Some("elicitation/create") => question = message,
+            Some("notifications/tasks/status") => {}
             _ => task = message["result"]["task"].clone(),
         }
     }
@@ -167,13 +178,13 @@ async fn a_client_of_2025_11_25_asks_answers_and_follows_a_task() {
     let answer = json!({ "action": "accept", "content": { "approved": true } });
     peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })).await;
     peer.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tasks/result", "params": { "taskId": task["taskId"] } })).await;
-    let result = peer.next().await;
+    let result = peer.reply().await;
     assert_eq!(
         (&result["id"], &result["result"]["content"][0]["text"]),
         (&json!(2), &json!("approved: true"))
     );
     peer.send(json!({ "jsonrpc": "2.0", "id": 3, "method": "tasks/list", "params": {} })).await;
-    assert_eq!(peer.next().await["result"]["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(peer.reply().await["result"]["tasks"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

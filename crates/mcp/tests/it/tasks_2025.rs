@@ -245,6 +245,66 @@ async fn a_question_that_was_open_before_the_stream_is_asked_when_it_opens() {
 }
 
 #[tokio::test]
+async fn changes_of_status_are_told_on_the_sessions_stream_with_the_whole_task() {
+    let (_site, client) = client().await;
+    let mut events = client.listen().await.events();
+    let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    let (mut statuses, mut question) = (Vec::new(), Value::Null);
+    while statuses.last() != Some(&json!("completed")) {
+        let event = events.next().await.unwrap();
+        match event["method"].as_str() {
+            Some("elicitation/create") => {
+                question = event;
+                client.say(&answer(&question, yes())).await;
+            }
+            Some("notifications/tasks/status") => {
+                let params = &event["params"];
+                assert_eq!(params["taskId"], task["taskId"]);
+                assert!(params["createdAt"].is_string() && params.get("ttl").is_some());
+                assert!(params.get("_meta").is_none(), "the id is there already");
+                statuses.push(params["status"].clone());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(question.is_object());
+    // Between the question and the end it may or may not be seen working.
+    statuses.retain(|status| *status != "working");
+    assert_eq!(statuses.last(), Some(&json!("completed")));
+    // One that opens its stream in the middle hears the rest.
+    let task = client.task(2, "hang", json!({})).await;
+    drop(events);
+    let mut events = client.listen().await.events();
+    client.result(3, "tasks/cancel", named(&task)).await;
+    let told = events.next().await.unwrap();
+    assert_eq!(
+        (&told["method"], &told["params"]["status"]),
+        (&json!("notifications/tasks/status"), &json!("cancelled"))
+    );
+}
+
+#[tokio::test]
+async fn the_progress_token_holds_for_the_tasks_life() {
+    let (_site, client) = client().await;
+    let mut events = client.listen().await.events();
+    let params =
+        json!({ "name": "talks", "arguments": {}, "task": {}, "_meta": { "progressToken": "p" } });
+    let task = client.result(1, "tools/call", params).await["task"].clone();
+    let mut seen = Vec::new();
+    loop {
+        let event = events.next().await.unwrap();
+        if event["method"] == "notifications/tasks/status" {
+            break;
+        }
+        assert_eq!(event["method"], "notifications/progress");
+        assert_eq!(event["params"]["progressToken"], "p");
+        assert_eq!(event["params"]["_meta"][RELATED], named(&task));
+        seen.push(event["params"]["progress"].clone());
+    }
+    assert_eq!(seen, [json!(1), json!(3)]);
+}
+
+#[tokio::test]
 async fn cancel_gives_the_cancelled_task_and_refuses_what_is_over() {
     let (_site, client) = client().await;
     let task = client.task(1, "hang", json!({})).await;

@@ -1,0 +1,119 @@
+//! Telling a session how its tasks get on, on the session's own stream: as 2025-11-25 has it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use steadfast_core::{Event, Note, TaskId};
+use steadfast_engine::{ListTasks, Order, Status, TaskInfo};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{call::SESSION_TAG, follow::Rising};
+use crate::{
+    client::CallRecord,
+    front::Front,
+    outlet::Outlet,
+    session::Session,
+    wire::{Object, Revision, meta, notification},
+};
+
+impl Front {
+    /// Begins to tell of a task that the session has just started, if it listens: when the answer to
+    /// its call is on the way, for before that the client doesn't know the task.
+    pub(super) fn tell_of_new_task(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        id: &TaskId,
+        answered: &CancellationToken,
+    ) {
+        if session.client.revision == Revision::V2025_11_25
+            && let Some(stream) = session.stream()
+        {
+            let teller = Teller { front: self.clone(), session: session.clone(), stream };
+            let (id, answered) = (id.clone(), answered.clone());
+            self.background.spawn(async move {
+                answered.cancelled().await;
+                teller.tell(id, 0, "working").await;
+            });
+        }
+    }
+
+    /// Tells of the tasks that a session has running when its stream opens, until the stream ends.
+    pub(crate) async fn tell_of_tasks(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
+        if session.client.revision != Revision::V2025_11_25 {
+            return;
+        }
+        let tasks = self.tasks(&session.client);
+        let list = ListTasks {
+            statuses: Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect(),
+            tag: Some((SESSION_TAG.into(), session.id.clone())),
+            limit: 1_000,
+            ..ListTasks::default()
+        };
+        let Ok(page) = tasks.list(list).await else { return };
+        let mut tellers = JoinSet::new();
+        for info in page.tasks {
+            // What was said before is over. The questions are not in a listing.
+            let Ok(info) = tasks.get(&info.id).await else { continue };
+            let status = self.status_in(&session.client, &info);
+            let last = tasks.history(&info.id, Order::NewestFirst, None, 1).await;
+            let heard = last.ok().and_then(|page| page.entries.first().map(|last| last.seq + 1));
+            let (front, session, stream) = (self.clone(), session.clone(), stream.clone());
+            let teller = Teller { front, session, stream };
+            tellers.spawn(teller.tell(info.id, heard.unwrap_or(0), status));
+        }
+        tokio::select! {
+            _ = tellers.join_all() => {}
+            () = stream.closed() => {}
+            () = self.draining.cancelled() => {}
+        }
+    }
+}
+
+struct Teller {
+    front: Arc<Front>,
+    session: Arc<Session>,
+    stream: Outlet,
+}
+
+impl Teller {
+    /// Until the task has ended or the stream has.
+    async fn tell(self, id: TaskId, mut heard: u64, mut told: &'static str) {
+        let tasks = self.front.tasks(&self.session.client);
+        let mut progress = Rising::default();
+        loop {
+            let followed = tokio::select! {
+                followed = tasks.wait_for_events(&id, heard) => followed,
+                () = self.stream.closed() => return,
+                () = self.front.draining.cancelled() => return,
+            };
+            let Ok((info, events)) = followed else { return };
+            let token = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+            let token = token.and_then(|record| record.progress_token);
+            for event in &events {
+                heard = event.seq + 1;
+                if let (Event::Noted { note: Note::Progress(now), .. }, Some(token)) =
+                    (&event.event, &token)
+                    && let Some(params) = progress.params(token, now)
+                {
+                    let related = json!({ meta::RELATED_TASK: { "taskId": id } });
+                    let params = params.put("_meta", &related).close();
+                    self.stream.send(notification("notifications/progress", Some(&params))).await;
+                }
+            }
+            let status = self.front.status_in(&self.session.client, &info);
+            if status != told {
+                told = status;
+                self.show(&info).await;
+            }
+            if info.status.is_terminal() {
+                return;
+            }
+        }
+    }
+
+    async fn show(&self, info: &TaskInfo) {
+        let task = self.front.task_object(Object::new(), &self.session.client, info).close();
+        self.stream.send(notification("notifications/tasks/status", Some(&task))).await;
+    }
+}
