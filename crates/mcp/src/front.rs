@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     catalog::Catalog,
     client::Client,
+    limiter::{Counted, Rate},
     outlet::Outlet,
     session::{Session, Sessions},
     settings::Settings,
@@ -56,6 +57,10 @@ pub(crate) struct Front {
     pub(crate) catalog: Catalog,
     pub(crate) engine: Engine,
     pub(crate) sessions: Sessions,
+    /// How often each principal asks for its tasks.
+    pub(crate) polls: Rate,
+    /// How many tasks each principal has open.
+    pub(crate) counted: Counted,
     /// A place for each request at work.
     pub(crate) places: Semaphore,
     /// Whoever calls without a name is this one principal, if that is allowed at all.
@@ -80,6 +85,8 @@ impl Front {
         Arc::new(Front {
             sessions: Sessions::new(settings.max_sessions, settings.session_idle),
             places: Semaphore::new(settings.max_requests),
+            polls: Rate::new(settings.max_polls_per_second),
+            counted: Counted::default(),
             identity,
             settings,
             catalog,

@@ -13,6 +13,7 @@ mod connection;
 mod context;
 mod front;
 mod http;
+mod limiter;
 #[doc(hidden)]
 pub mod macros;
 mod method;

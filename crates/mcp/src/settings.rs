@@ -9,6 +9,11 @@ pub struct Settings {
     pub max_body: usize,
     /// Requests at work at once, those that wait for a task included (4,096).
     pub max_requests: usize,
+    /// How often in a second one principal may ask how its tasks stand (1,000; 0 for no limit).
+    pub max_polls_per_second: u32,
+    /// Tasks of one principal that have not ended (100,000; 0 for no limit). They are counted once a
+    /// minute, and every two seconds while there are too many; in between, what is started here is added.
+    pub max_open_tasks: u64,
     /// Sessions of clients up to 2025-11-25 (10,000); when there are more, the one that was idle
     /// longest ends.
     pub max_sessions: usize,
@@ -50,6 +55,8 @@ impl Default for Settings {
         Settings {
             max_body: 4 << 20,
             max_requests: 4_096,
+            max_polls_per_second: 1_000,
+            max_open_tasks: 100_000,
             max_sessions: 10_000,
             session_idle: Duration::from_secs(3_600),
             page_size: 100,

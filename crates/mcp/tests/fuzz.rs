@@ -284,7 +284,7 @@ fn request(dice: &mut Dice, seeds: &[Value], session: &str) -> Request<Body> {
 
 async fn check(response: Response<Body>) {
     let status = response.status().as_u16();
-    let known = [200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415, 503];
+    let known = [200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415, 429, 503];
     assert!(known.contains(&status), "the status {status}");
     let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
     if kind.as_deref() == Some("application/json") {

@@ -119,7 +119,14 @@ pub(crate) fn server() -> Server {
         Ok(c.to_string())
     };
     let add = |pair: Pair| async move { Ok((pair.a + pair.b).to_string()) };
+    // One principal asks for all, so that its limits are out of reach; they are checked all the same.
+    let settings = steadfast_mcp::Settings {
+        max_polls_per_second: u32::MAX,
+        max_open_tasks: u64::MAX,
+        ..steadfast_mcp::Settings::default()
+    };
     Server::new("bench")
+        .settings(settings)
         .tool(steadfast_mcp::Tool::plain("add", add).description("Adds two numbers."))
         .tool(steadfast_mcp::Tool::new("three", steps))
         // Of the tasks that a store is filled with.

@@ -94,8 +94,17 @@ fn read_error(bad: BadMessage) -> (Option<Id>, RpcError) {
 }
 
 fn failed(id: &Id, error: &RpcError) -> Response {
-    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::OK);
-    json(status, error_response(Some(id), error))
+    answered(error.status, error_response(Some(id), error))
+}
+
+fn answered(status: u16, message: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut reply = json(status, message);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        // Whole seconds; the message has it exactly.
+        reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    reply
 }
 
 async fn one_request(
@@ -192,8 +201,7 @@ async fn one_request(
     }
     let work = match done {
         Some(Some(message)) if first.is_none() => {
-            let status = status.load(std::sync::atomic::Ordering::Relaxed);
-            return json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), message);
+            return answered(status.load(std::sync::atomic::Ordering::Relaxed), message);
         }
         Some(message) => Box::pin(std::future::ready(message)),
         None => work,

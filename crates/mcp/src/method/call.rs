@@ -1,6 +1,9 @@
 //! Calls of durable tools: as a task that the client follows, or waited for.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value};
 use steadfast_core::{Json, TaskId, Timestamp, Ttl};
@@ -39,7 +42,33 @@ impl Call<'_> {
         self.front.tasks(&self.request.client)
     }
 
+    /// Refuses a principal that has too many tasks open.
+    async fn check_count(&self) -> Result<(), RpcError> {
+        let (front, principal) = (self.front, &self.request.client.principal);
+        let most = front.settings.max_open_tasks;
+        if most == 0 {
+            return Ok(());
+        }
+        let count = match front.counted.get(principal, most, Instant::now()) {
+            Some(count) => count,
+            None => {
+                let counts = self.tasks().counts().await.map_err(task_error)?;
+                let open = counts.iter().filter(|(status, _)| !status.is_terminal());
+                let count = open.map(|(_, count)| count).sum();
+                front.counted.set(principal, count);
+                count
+            }
+        };
+        if count >= most {
+            let message = format!("there are {count} tasks that have not ended, and {most} may be");
+            return Err(RpcError::slow_down(&message, Duration::from_secs(1)));
+        }
+        front.counted.add(principal);
+        Ok(())
+    }
+
     async fn start(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
+        self.check_count().await?;
         let client = &self.request.client;
         let record = CallRecord {
             revision: client.revision.name().into(),

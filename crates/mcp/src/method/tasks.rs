@@ -1,6 +1,6 @@
 //! Tasks of both generations.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -41,8 +41,15 @@ fn check_client(request: &Request<'_>) -> Result<(), RpcError> {
 }
 
 impl Front {
+    /// Refuses a client that asks too often.
+    fn check_rate(&self, request: &Request<'_>) -> Result<(), RpcError> {
+        let taken = self.polls.take(&request.client.principal, Instant::now());
+        taken.map_err(|after| RpcError::slow_down("tasks are asked for too often", after))
+    }
+
     pub(super) async fn get_task(&self, request: &Request<'_>) -> Reply {
         check_client(request)?;
+        self.check_rate(request)?;
         let Named { task_id } = params(request)?;
         let client = &request.client;
         let info = self.tasks(client).get(&id(&task_id)?).await.map_err(task_error)?;
@@ -116,6 +123,7 @@ impl Front {
         if !self.may_list(client) {
             return Err(RpcError::no_method(request.method));
         }
+        self.check_rate(request)?;
         let Paged { cursor } = params(request)?;
         let limit = self.settings.page_size;
         let list = ListTasks { cursor, limit, ..ListTasks::default() };

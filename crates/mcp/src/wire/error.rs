@@ -58,6 +58,15 @@ impl RpcError {
         RpcError::new(code::INVALID_REQUEST, message).status(400)
     }
 
+    /// Too much at a time: come back after a while.
+    pub(crate) fn slow_down(message: &str, after: std::time::Duration) -> RpcError {
+        let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
+        let message = format!("{message}; try again in {after} ms");
+        RpcError::invalid_request(message)
+            .data(&serde_json::json!({ "retryAfterMs": after }))
+            .status(429)
+    }
+
     pub(crate) fn internal() -> RpcError {
         RpcError::new(code::INTERNAL, "internal error")
     }

@@ -168,6 +168,47 @@ async fn too_many_requests_at_once_are_told_to_come_back() {
 }
 
 #[tokio::test]
+async fn who_asks_too_often_is_told_when_to_ask_again() {
+    let settings = Settings { max_polls_per_second: 2, ..Settings::default() };
+    let site = Site::start(server(&Count::default()).settings(settings)).await;
+    let call = json!({ "name": "hang" });
+    let task = site.modern(&able(), "tools/call", call).await.json().await["result"].clone();
+    let named = json!({ "taskId": task["taskId"] });
+    let poll = async || site.modern(&able(), "tasks/get", named.clone()).await;
+    let mut refused = poll().await;
+    while refused.status == 200 {
+        // Each takes a token, and less than half a second: so they run out.
+        refused = poll().await;
+    }
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    let error = refused.json().await["error"].clone();
+    assert_eq!(error["code"], -32600, "{error}");
+    let after = error["data"]["retryAfterMs"].as_u64().unwrap();
+    assert!((1..=500).contains(&after), "{error}");
+    tokio::time::sleep(Duration::from_millis(after + 1)).await;
+    assert_eq!(poll().await.status, 200);
+}
+
+#[tokio::test]
+async fn who_has_too_many_tasks_open_gets_no_more_until_some_have_ended() {
+    let settings = Settings { max_open_tasks: 2, ..Settings::default() };
+    let site = Site::start(server(&Count::default()).settings(settings)).await;
+    let start = async || site.modern(&able(), "tools/call", json!({ "name": "hang" })).await;
+    let first = start().await.json().await["result"]["taskId"].clone();
+    start().await.json().await["result"]["taskId"].as_str().unwrap();
+    let refused = start().await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    let message = refused.json().await["error"]["message"].clone();
+    assert!(message.as_str().unwrap().contains("2 tasks that have not ended"), "{message}");
+    let plain = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
+    assert_eq!(site.modern(&able(), "tools/call", plain).await.status, 200, "no task, no limit");
+    site.modern(&able(), "tasks/cancel", json!({ "taskId": first })).await;
+    while start().await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_drains_says_so_and_finishes_what_it_has() {
     let site = site().await;
     let client = Legacy::open(&site, "2025-11-25", json!({ "elicitation": {} })).await;
