@@ -55,7 +55,7 @@ impl Question {
         }
         let mut question =
             self.ctx.engine.ask::<Value>(self.message.as_str()).key(self.key.as_str());
-        if let Some(deadline) = self.deadline {
+        if let Some(deadline) = self.deadline.or_else(|| self.ctx.answer_within()) {
             question = question.deadline(deadline);
         }
         let answer = question.schema(schema).data(request).answer().await?;

@@ -111,6 +111,9 @@ pub(crate) struct CallRecord {
     /// What its progress is reported under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress_token: Option<Value>,
+    /// How long a question waits whose author set no deadline: an answer can't come later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answer_within_ms: Option<u64>,
     /// Who waits for its result, so that a stream that broke can be taken up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<Waiting>,

@@ -1,6 +1,13 @@
 //! What a durable tool's code can do.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::Map;
 use steadfast_engine::Error;
@@ -19,6 +26,8 @@ pub(crate) const HANDED_OUT: &str = "mcp.handed_out";
 pub struct Context {
     pub(crate) engine: steadfast_engine::Context,
     pub(crate) call: Arc<CallRecord>,
+    /// Whether this run of the code has come to where the task is handed out.
+    handed_out: Arc<AtomicBool>,
 }
 
 impl Deref for Context {
@@ -40,9 +49,17 @@ impl Context {
             companions: false,
             refused: None,
             progress_token: None,
+            answer_within_ms: None,
             waiting: None,
         });
-        Context { engine, call: Arc::new(call) }
+        Context { engine, call: Arc::new(call), handed_out: Arc::default() }
+    }
+
+    /// How long a question waits whose author set no deadline. A task that was handed out waits as long
+    /// as it takes.
+    pub(crate) fn answer_within(&self) -> Option<Duration> {
+        let handed_out = self.handed_out.load(Ordering::Relaxed);
+        self.call.answer_within_ms.filter(|_| !handed_out).map(Duration::from_millis)
     }
 
     /// Who called, and with what.
@@ -61,12 +78,14 @@ impl Context {
     /// questions are asked in place of its answer. Nothing happens the second time, or for a client
     /// that knows no tasks.
     pub fn hand_out(&self) {
+        self.handed_out.store(true, Ordering::Relaxed);
         // A mark of this size is never refused.
         let _ = self.engine.mark(HANDED_OUT, &serde_json::Value::Null);
     }
 
     /// The same, with something for the model to read while the task goes on.
     pub fn immediate_response(&self, text: impl Into<String>) -> steadfast_engine::Result<()> {
+        self.handed_out.store(true, Ordering::Relaxed);
         self.engine.mark(HANDED_OUT, &text.into())
     }
 }

@@ -23,7 +23,8 @@ pub struct Settings {
     pub page_size: usize,
     /// How often clients are to ask how a task stands, while nothing else is known (a second).
     pub poll_interval: Duration,
-    /// How long a client of 2026-07-28 without tasks may take to come back with an answer (a day).
+    /// How long a client of 2026-07-28 without tasks may take to come back with an answer (a day);
+    /// then the question fails as timed out, unless its author set another deadline.
     pub request_state_life: Duration,
     /// How long clients of 2026-07-28 may keep listings (a minute); changes are announced.
     pub cache_life: Duration,

@@ -16,7 +16,7 @@ use crate::{
     catalog::{PROMPT, ToolEntry},
     client::{CallRecord, Client, Waiting},
     context::HANDED_OUT,
-    front::{Front, Request},
+    front::{Front, Request, millis},
     wire::{Object, RpcError, meta},
 };
 
@@ -40,6 +40,10 @@ pub(super) const SESSION_TAG: &str = "mcp.session";
 impl Call<'_> {
     pub(super) fn tasks(&self) -> Tasks {
         self.front.tasks(&self.request.client)
+    }
+
+    fn hands_itself_out(&self) -> bool {
+        self.entry.is_some_and(|entry| entry.tool.hands_itself_out)
     }
 
     /// Refuses a principal that has too many tasks open.
@@ -77,6 +81,9 @@ impl Call<'_> {
             companions: self.front.settings.companions,
             refused: self.refused.clone(),
             progress_token: self.request.meta.progress_token.clone(),
+            answer_within_ms: (client.revision.is_stateless()
+                && (!followed || self.hands_itself_out()))
+            .then(|| millis(self.front.settings.request_state_life)),
             waiting: self.request.session.as_ref().filter(|_| !followed).map(|session| Waiting {
                 session: session.id.clone(),
                 request: self.request.id.clone(),
@@ -102,7 +109,7 @@ impl Call<'_> {
     pub(super) async fn handed_out(self, ttl: Option<f64>) -> Reply {
         let (front, client) = (self.front, &self.request.client);
         let tasks = self.tasks();
-        let own = self.entry.is_some_and(|entry| entry.tool.hands_itself_out);
+        let own = self.hands_itself_out();
         let (id, info) = match &self.request_state {
             Some(state) if own => {
                 let (info, _) = self.resume(state).await?;

@@ -177,14 +177,18 @@ impl Front {
 
     /// A task's state, in the words of the client's revision, written into an object.
     pub(super) fn task_object(&self, object: Object, client: &Client, info: &TaskInfo) -> Object {
-        let asks = !questions::open(info, client).is_empty();
-        let status = wire_status(info, client.revision, asks);
+        self.state(object, &View::of(client, info))
+    }
+
+    fn state(&self, object: Object, view: &View<'_>) -> Object {
+        let View { client, info, .. } = view;
         let ttl = info.expires.map(|at| at.0.saturating_sub(info.created.0).max(0));
+        let asks = !view.asked.is_empty();
         let poll = (!info.status.is_terminal()).then(|| millis(self.poll_interval(info, asks)));
         let (ttl_name, poll_name) = words(client.revision);
         object
             .put("taskId", &info.id)
-            .put("status", status)
+            .put("status", view.status())
             .maybe("statusMessage", status_message(info))
             .put("createdAt", &iso8601(info.created))
             .put("lastUpdatedAt", &iso8601(info.updated))
@@ -199,11 +203,12 @@ impl Front {
         client: &Client,
         info: &TaskInfo,
     ) -> Result<Object, RpcError> {
-        let object = self.task_object(object, client, info);
-        let offer = self.catalog.offer();
-        let entry = offer.tools.get(&info.tool).map(AsRef::as_ref);
-        Ok(match ended(info, client.revision) {
+        let view = View::of(client, info);
+        let object = self.state(object, &view);
+        Ok(match view.ended {
             Some(Ended::Result(result)) => {
+                let offer = self.catalog.offer();
+                let entry = offer.tools.get(&info.tool).map(AsRef::as_ref);
                 let inner = self.call_object(Object::new(), client, entry, &result)?;
                 let Recorded { meta, .. } = recorded(&result)?;
                 let inner = match meta.is_empty() {
@@ -214,19 +219,14 @@ impl Front {
             }
             Some(Ended::Error(error)) => object.put("error", &error),
             Some(Ended::Cancelled(_)) => object,
-            None => {
-                let asked = questions::open(info, client);
-                match asked.is_empty() {
-                    true => object,
-                    false => object.raw("inputRequests", &questions::input_requests(&asked)),
-                }
-            }
+            None if view.asked.is_empty() => object,
+            None => object.raw("inputRequests", &questions::input_requests(&view.asked)),
         })
     }
 
     /// The status of a task in a client's words.
     pub(super) fn status_in(&self, client: &Client, info: &TaskInfo) -> &'static str {
-        wire_status(info, client.revision, !questions::open(info, client).is_empty())
+        View::of(client, info).status()
     }
 
     /// How often to ask: often when the task is young or about to finish, seldom while people think.
@@ -261,19 +261,36 @@ fn recorded(result: &Json) -> Result<Recorded<'_>, RpcError> {
     })
 }
 
-/// The status of a task in the words of the protocol.
-fn wire_status(info: &TaskInfo, revision: Revision, asks: bool) -> &'static str {
-    match (info.status, ended(info, revision)) {
-        (Status::Cancelled, _) => "cancelled",
-        (Status::Failed, _) if !revision.is_stateless() => "failed",
-        (_, Some(Ended::Error(_))) => "failed",
-        (_, Some(Ended::Result(result))) => {
-            let error = serde_json::from_str::<IsError>(result.text()).is_ok_and(|r| r.is_error);
-            // 2025-11-25 calls it failed when the tool did; later that is a result like any other.
-            if error && !revision.is_stateless() { "failed" } else { "completed" }
+/// A task as a client sees it.
+struct View<'a> {
+    client: &'a Client,
+    info: &'a TaskInfo,
+    /// What it asks, as far as this client can be asked.
+    asked: Vec<questions::Open>,
+    ended: Option<Ended<'a>>,
+}
+
+impl<'a> View<'a> {
+    fn of(client: &'a Client, info: &'a TaskInfo) -> View<'a> {
+        let ended = ended(info, client.revision);
+        View { client, info, asked: questions::open(info, client), ended }
+    }
+
+    /// In the words of the protocol.
+    fn status(&self) -> &'static str {
+        match &self.ended {
+            Some(Ended::Cancelled(_)) => "cancelled",
+            Some(Ended::Error(_)) => "failed",
+            Some(Ended::Result(result)) => {
+                // 2025-11-25 calls it failed when the tool did; later that is a result like any other.
+                let failed = || serde_json::from_str::<IsError>(result.text());
+                let failed =
+                    !self.client.revision.is_stateless() && failed().is_ok_and(|r| r.is_error);
+                if failed { "failed" } else { "completed" }
+            }
+            None if !self.asked.is_empty() => "input_required",
+            None => "working",
         }
-        _ if asks => "input_required",
-        _ => "working",
     }
 }
 

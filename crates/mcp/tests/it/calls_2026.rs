@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steadfast_engine::Status;
 use steadfast_mcp::{Auth, NoInput, Settings, Tool};
 
 use crate::{
@@ -239,13 +240,17 @@ async fn a_state_holds_for_its_own_call_only() {
 }
 
 #[tokio::test]
-async fn a_state_expires() {
-    let settings = Settings { request_state_life: Duration::ZERO, ..Settings::default() };
+async fn a_state_expires_and_its_task_waits_no_longer_for_an_answer() {
+    let life = Duration::from_millis(200);
+    let settings = Settings { request_state_life: life, ..Settings::default() };
     let site = Site::start(server(&Count::default()).settings(settings)).await;
     let first = call("approve", json!({ "item": "lamp" }));
     let asks = site.result(&taskless(), "tools/call", first.clone()).await;
-    // Time is in whole milliseconds.
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    let operator = site.running.engine().operator();
+    while operator.counts().await.unwrap() != [(Status::Failed, 1)].into() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(life + Duration::from_millis(5)).await;
     let late = again(first, &asks, yes());
     let (_, error) = site.error(&taskless(), "tools/call", late).await;
     assert_eq!(error["code"], -32602);
