@@ -111,6 +111,9 @@ pub(crate) struct CallRecord {
     /// What its progress is reported under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress_token: Option<Value>,
+    /// What tells its arguments from others, if its client may come back with answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arguments: Option<u64>,
     /// How long a question waits whose author set no deadline: an answer can't come later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer_within_ms: Option<u64>,

@@ -49,6 +49,7 @@ impl Context {
             companions: false,
             refused: None,
             progress_token: None,
+            arguments: None,
             answer_within_ms: None,
             waiting: None,
         });

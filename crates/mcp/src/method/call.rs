@@ -74,6 +74,7 @@ impl Call<'_> {
     async fn start(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
         self.check_count().await?;
         let client = &self.request.client;
+        let in_rounds = client.revision.is_stateless() && (!followed || self.hands_itself_out());
         let record = CallRecord {
             revision: client.revision.name().into(),
             capabilities: client.capabilities.clone(),
@@ -81,9 +82,8 @@ impl Call<'_> {
             companions: self.front.settings.companions,
             refused: self.refused.clone(),
             progress_token: self.request.meta.progress_token.clone(),
-            answer_within_ms: (client.revision.is_stateless()
-                && (!followed || self.hands_itself_out()))
-            .then(|| millis(self.front.settings.request_state_life)),
+            arguments: in_rounds.then(|| self.arguments_digest()).flatten(),
+            answer_within_ms: in_rounds.then(|| millis(self.front.settings.request_state_life)),
             waiting: self.request.session.as_ref().filter(|_| !followed).map(|session| Waiting {
                 session: session.id.clone(),
                 request: self.request.id.clone(),

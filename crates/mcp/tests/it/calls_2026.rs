@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steadfast_engine::Status;
-use steadfast_mcp::{Auth, NoInput, Settings, Tool};
+use steadfast_engine::{Error, Status};
+use steadfast_mcp::{Auth, Context, NoInput, Server, Settings, Tool};
 
 use crate::{
     site::{Site, able, taskless},
@@ -254,6 +256,44 @@ async fn a_state_expires_and_its_task_waits_no_longer_for_an_answer() {
     let late = again(first, &asks, yes());
     let (_, error) = site.error(&taskless(), "tools/call", late).await;
     assert_eq!(error["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_call_in_rounds_goes_on_when_its_task_begins_anew() {
+    let tool = Tool::new("anew", |ctx: Context, mut all: Numbers| async move {
+        ctx.log("info", "asking");
+        ctx.step("work", || async { Ok::<_, Error>(()) }).await?;
+        let more = ctx.ask::<Number>("Another?").key(format!("n{}", all.numbers.len())).await?;
+        match more.accepted() {
+            Some(more) => {
+                all.numbers.push(more.number);
+                ctx.continue_as_new(&all)
+            }
+            None => Ok(format!("{:?}", all.numbers)),
+        }
+    });
+    let site = Site::start(Server::new("test").tool(tool)).await;
+    let first = call("anew", json!({ "numbers": [] }));
+    let mut reply = site.result(&taskless(), "tools/call", first.clone()).await;
+    for n in 0..3 {
+        let answer = json!({ "action": "accept", "content": { "number": n } });
+        let answers = json!({ format!("n{n}"): answer });
+        reply = site.result(&taskless(), "tools/call", again(first.clone(), &reply, answers)).await;
+        assert_eq!(reply["resultType"], "input_required", "{reply}");
+    }
+    let answers = json!({ "n3": { "action": "decline" } });
+    let done = site.result(&taskless(), "tools/call", again(first, &reply, answers)).await;
+    assert_eq!(done["content"][0]["text"], "[0, 1, 2]");
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Numbers {
+    numbers: Vec<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Number {
+    number: u32,
 }
 
 #[tokio::test]
