@@ -1,6 +1,10 @@
 //! Tools.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -8,7 +12,7 @@ use serde_json::{Map, Value, json};
 use steadfast_core::{Json, Ttl};
 use steadfast_engine::{Error, Result};
 
-use super::{BoxFuture, HeaderParam, NoInput, Output, Unfit, check_name, headers};
+use super::{BoxFuture, HeaderParam, NoInput, Output, Unfit, check_name, check_with, headers};
 use crate::{
     Context,
     method::Companion,
@@ -85,6 +89,7 @@ pub struct Tool {
     description: Option<String>,
     input_schema: Value,
     output_schema: Option<Value>,
+    promise: Promise,
     annotations: Option<ToolAnnotations>,
     icons: Vec<Icon>,
     meta: Map<String, Value>,
@@ -105,19 +110,21 @@ impl Tool {
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
         let (name, function) = (name.into(), Arc::new(function));
+        let promise = Promise::default();
+        let promised = promise.clone();
         let run = move |ctx: steadfast_engine::Context, input: Json| {
-            let function = function.clone();
+            let (function, promised) = (function.clone(), promised.clone());
             async move {
                 let ctx = Context::new(ctx);
                 if let Some(reason) = &ctx.call.refused {
                     return Err(Error::new(reason).permanent());
                 }
                 let input = read(&input)?;
-                function(ctx, input).await?.into_result()
+                promised.kept_by(function(ctx, input).await?.into_result()?)
             }
         };
         let body = Body::Durable(Box::new(steadfast_engine::Tool::new(name.clone(), run)));
-        Tool::with_body::<I, O>(name, body)
+        Tool { promise, ..Tool::with_body::<I, O>(name, body) }
     }
 
     /// A plain tool, which is not durable: it runs within the request and dies with it.
@@ -128,13 +135,14 @@ impl Tool {
         F: Fn(I) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
-        let function = Arc::new(function);
+        let (function, promise) = (Arc::new(function), Promise::default());
+        let promised = promise.clone();
         let run: PlainFn = Arc::new(move |input| {
-            let function = function.clone();
-            Box::pin(async move { function(read(&input)?).await?.into_result() })
+            let (function, promised) = (function.clone(), promised.clone());
+            Box::pin(async move { promised.kept_by(function(read(&input)?).await?.into_result()?) })
         });
         let tool = Tool::with_body::<I, O>(name.into(), Body::Plain(run));
-        Tool { support: TaskSupport::Forbidden, ..tool }
+        Tool { support: TaskSupport::Forbidden, promise, ..tool }
     }
 
     /// A tool that is part of the front.
@@ -155,6 +163,7 @@ impl Tool {
             description: None,
             input_schema: schemars::schema_for!(I).to_value(),
             output_schema: O::schema(),
+            promise: Promise::default(),
             annotations: None,
             icons: Vec::new(),
             meta: Map::new(),
@@ -187,10 +196,12 @@ impl Tool {
         self
     }
 
-    /// An output schema other than that of the output's type.
+    /// An output schema other than that of the output's type. A result that does not fit it is an error
+    /// in place of the result.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Tool {
         self.output_schema = Some(schema);
+        self.promise.made = true;
         self
     }
 
@@ -284,6 +295,35 @@ fn read<I: DeserializeOwned>(input: &Json) -> Result<I> {
         .map_err(|error| Error::new(format!("the input can't be read: {error}")).permanent())
 }
 
+/// What a tool says of its results by a schema that is not that of their type: with the type's own
+/// nothing can be wrong.
+#[derive(Clone, Default)]
+struct Promise {
+    made: bool,
+    /// There once the tool is offered.
+    validator: Arc<OnceLock<jsonschema::Validator>>,
+}
+
+impl Promise {
+    /// The result, if it is as was said. An error of the tool need not be.
+    fn kept_by(&self, result: CallResult) -> Result<CallResult> {
+        let Some(validator) = self.validator.get().filter(|_| !result.is_error) else {
+            return Ok(result);
+        };
+        let broken = |reason: String| {
+            let message = format!("the result does not fit the tool's output schema: {reason}");
+            Error::new(message).permanent()
+        };
+        let value = result
+            .structured_content
+            .as_ref()
+            .ok_or_else(|| broken("there is no structured content".into()))?;
+        let value: Value = value.read().map_err(|error| broken(error.to_string()))?;
+        check_with(validator, &value).map_err(broken)?;
+        Ok(result)
+    }
+}
+
 /// A tool that is offered.
 pub(crate) struct ToolEntry {
     pub(crate) tool: Tool,
@@ -308,7 +348,11 @@ impl ToolEntry {
         }
         let validator = jsonschema::validator_for(input).map_err(|e| wrong(e.to_string()))?;
         if let Some(output) = &tool.output_schema {
-            jsonschema::validator_for(output).map_err(|e| wrong(e.to_string()))?;
+            let validator = jsonschema::validator_for(output).map_err(|e| wrong(e.to_string()))?;
+            if tool.promise.made {
+                // It may be there already: then of the same schema.
+                let _ = tool.promise.validator.set(validator);
+            }
         }
         let headers = headers::find(input).map_err(wrong)?;
         Ok(ToolEntry { tool, validator, headers })

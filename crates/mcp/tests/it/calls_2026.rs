@@ -6,8 +6,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use steadfast_core::Json;
 use steadfast_engine::{Error, Status};
-use steadfast_mcp::{Auth, Context, NoInput, Server, Settings, Tool};
+use steadfast_mcp::{Auth, CallResult, Context, NoInput, Server, Settings, Tool};
 
 use crate::{
     site::{Site, able, taskless},
@@ -256,6 +257,35 @@ async fn a_state_expires_and_its_task_waits_no_longer_for_an_answer() {
     let late = again(first, &asks, yes());
     let (_, error) = site.error(&taskless(), "tools/call", late).await;
     assert_eq!(error["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_result_that_breaks_the_tools_own_output_schema_is_an_error() {
+    let schema = json!({ "type": "object", "properties": { "n": { "maximum": 9 } } });
+    let result = |n: u32| {
+        let structured_content = Json::of(&json!({ "n": n })).ok();
+        Ok(CallResult { structured_content, ..CallResult::text("counted") })
+    };
+    let plain = Tool::plain("plain", move |Number { number }| async move { result(number) });
+    let durable =
+        Tool::new("durable", move |_: Context, Number { number }| async move { result(number) });
+    let none = Tool::plain("none", |_: NoInput| async { Ok(CallResult::text("nothing")) });
+    let server = Server::new("test")
+        .tool(plain.output_schema(schema.clone()))
+        .tool(durable.output_schema(schema.clone()))
+        .tool(none.output_schema(schema));
+    let site = Site::start(server).await;
+    for (tool, n, fits) in
+        [("plain", 9, true), ("plain", 10, false), ("durable", 9, true), ("durable", 10, false)]
+    {
+        let call = call(tool, json!({ "number": n }));
+        let reply = site.result(&taskless(), "tools/call", call).await;
+        assert_eq!(reply["isError"].is_null(), fits, "{reply}");
+        assert_eq!(reply["structuredContent"]["n"] == n, fits, "{reply}");
+    }
+    let reply = site.result(&taskless(), "tools/call", call("none", json!({}))).await;
+    let text = reply["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("no structured content"), "{text}");
 }
 
 #[tokio::test]
