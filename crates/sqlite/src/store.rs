@@ -265,6 +265,14 @@ impl steadfast_store::Store for Store {
         Box::pin(async move { self.readers.get(&caller, &id) })
     }
 
+    fn get_with_questions(
+        &self,
+        caller: Caller,
+        id: TaskId,
+    ) -> BoxFuture<'_, Result<(TaskRow, Vec<QuestionRow>)>> {
+        Box::pin(async move { self.readers.get_with_questions(&caller, &id) })
+    }
+
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
         Box::pin(async move { self.readers.row(key) })
     }

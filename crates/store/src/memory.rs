@@ -245,6 +245,20 @@ impl Store for Memory {
         Box::pin(async move { self.read(|content| content.get(&caller, &id)) })
     }
 
+    fn get_with_questions(
+        &self,
+        caller: Caller,
+        id: TaskId,
+    ) -> BoxFuture<'_, Result<(TaskRow, Vec<QuestionRow>)>> {
+        Box::pin(async move {
+            self.read(|content| {
+                let row = content.get(&caller, &id)?;
+                let questions = content.questions(row.key);
+                Ok((row, questions))
+            })
+        })
+    }
+
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
         Box::pin(async move { self.read(|content| Ok(content.row(key))) })
     }

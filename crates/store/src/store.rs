@@ -184,7 +184,20 @@ pub trait Store: Send + Sync + 'static {
     /// A task, with its [`end`](TaskRow::end).
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>>;
 
-    /// The same by its number, for whoever holds one; `None` if it is gone.
+    /// A task with its open questions, as of one moment if the store can.
+    fn get_with_questions(
+        &self,
+        caller: Caller,
+        id: TaskId,
+    ) -> BoxFuture<'_, Result<(TaskRow, Vec<QuestionRow>)>> {
+        Box::pin(async move {
+            let row = self.get(caller, id).await?;
+            let questions = self.questions(row.key).await?;
+            Ok((row, questions))
+        })
+    }
+
+    /// A task by its number, for whoever holds one; `None` if it is gone.
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>>;
 
     /// Every task on this desk, lowest number first, so that a process learns what others did to

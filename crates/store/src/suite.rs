@@ -126,6 +126,7 @@ macro_rules! store_suite {
             question {
                 questions_are_in_the_order_they_were_asked,
                 an_answer_closes_the_question_and_wakes_the_task,
+                a_task_is_read_with_its_open_questions,
                 a_question_is_answered_once,
                 an_answer_is_refused_in_the_order_of_the_checks,
                 closing_a_question_never_fails,

@@ -149,17 +149,16 @@ pub(crate) fn four_commits(path: &Path, rounds: u32, delay: Duration) -> Result<
     Ok(crate::report::median(&times.split_off(times.len() / 2)))
 }
 
-/// The median time of one plain commit alone, in seconds.
-pub(crate) fn commit_p50(dir: &Path, rounds: u32) -> Result<f64> {
-    let conn = open(&dir.join("floor"))?;
-    let mut times = Vec::new();
-    for n in 0..2 * rounds {
-        let begun = Instant::now();
-        conn.execute("INSERT INTO t (body) VALUES (?)", [[0_u8; ROW]])?;
-        // The first half is for warming up: the log still grows.
-        if n >= rounds {
-            times.push(begun.elapsed().as_secs_f64());
-        }
+/// Single commits of a row, one at a time.
+pub(crate) struct Commits(Connection);
+
+impl Commits {
+    pub(crate) fn open(dir: &Path) -> Result<Commits> {
+        Ok(Commits(open(&dir.join("floor"))?))
     }
-    Ok(crate::report::median(&times))
+
+    pub(crate) fn once(&self) -> Result<()> {
+        self.0.execute("INSERT INTO t (body) VALUES (?)", [[0_u8; ROW]])?;
+        Ok(())
+    }
 }

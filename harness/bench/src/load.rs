@@ -34,6 +34,14 @@ impl Response {
         lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
+    /// An error unless it is a success.
+    pub(crate) fn fine(&self) -> Result<()> {
+        match self.status {
+            200 => Ok(()),
+            status => Err(format!("{status}: {}", self.body).into()),
+        }
+    }
+
     /// The JSON in it, whether it came alone or as the last event of a stream.
     pub(crate) fn json(&self) -> Result<serde_json::Value> {
         let lines = self.body.lines().rev();

@@ -28,10 +28,9 @@ impl Tasks {
         answer: Answer,
         check: bool,
     ) -> Result<()> {
-        let row = self.row(id).await?;
+        let (row, questions) = self.row_with_questions(id).await?;
         Self::check_status(&row, id)?;
         let not_asked = || CallError::NotAsked { id: id.clone(), key: key.to_owned() };
-        let questions = self.core.store.questions(row.key).await.map_err(CallError::Store)?;
         let question = questions.into_iter().find(|q| q.key == key).ok_or_else(not_asked)?;
         let ask: Ask = blob::read(&question.body).map_err(CallError::Store)?;
         if ask.deadline.is_some_and(|deadline| deadline <= self.core.world.now()) {

@@ -1,11 +1,11 @@
 //! What is to be seen of a task.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use steadfast_core::{
     Ask, Compensation, Event, Failure, Json, Principal, Progress, Status, TaskId, Timestamp,
 };
-use steadfast_store::TaskRow;
+use steadfast_store::{QuestionRow, TaskRow};
 
 use super::{CallError, Result};
 use crate::{
@@ -179,16 +179,13 @@ pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
     info
 }
 
-/// The same, with its open questions.
-pub(super) async fn complete(core: &Arc<Core>, row: TaskRow) -> Result<TaskInfo> {
+/// The same, with its open questions if it waits for them.
+pub(super) fn complete(core: &Core, row: TaskRow, questions: Vec<QuestionRow>) -> Result<TaskInfo> {
     let asks = row.status == Status::InputRequired || row.status.is_halted();
-    let key = row.key;
     let mut info = from_row(core, row);
-    if asks {
-        for question in core.store.questions(key).await.map_err(CallError::Store)? {
-            let ask: Ask = blob::read(&question.body).map_err(CallError::Store)?;
-            info.questions.push(ask.into());
-        }
+    for question in questions.iter().filter(|_| asks) {
+        let ask: Ask = blob::read(&question.body).map_err(CallError::Store)?;
+        info.questions.push(ask.into());
     }
     Ok(info)
 }

@@ -20,7 +20,7 @@ pub use rerun::RerunFrom;
 pub(crate) use start::new_child;
 pub use start::{Start, StartedTask};
 use steadfast_core::{Message, Principal, Status, TaskId};
-use steadfast_store::{Caller, Counts, Resume, SendTo, Suspend};
+use steadfast_store::{Caller, Counts, QuestionRow, Resume, SendTo, Suspend, TaskRow};
 
 use crate::{Result as AuthorResult, blob, engine::Core, finish::finish, limits, runner::Nudge};
 
@@ -47,20 +47,25 @@ impl Tasks {
 
     /// What is to be seen of a task now, its result or error and its open questions included.
     pub async fn get(&self, id: &TaskId) -> Result<TaskInfo> {
-        let row = self.row(id).await?;
-        self.show(row).await
+        let (row, questions) = self.row_with_questions(id).await?;
+        self.show(row, questions)
     }
 
     /// All that the caller may see of a task.
-    async fn show(&self, row: steadfast_store::TaskRow) -> Result<TaskInfo> {
-        let mut info = info::complete(&self.core, row).await?;
+    fn show(&self, row: TaskRow, questions: Vec<QuestionRow>) -> Result<TaskInfo> {
+        let mut info = info::complete(&self.core, row, questions)?;
         if self.principal.is_some() {
             info.hide_details();
         }
         Ok(info)
     }
 
-    async fn row(&self, id: &TaskId) -> Result<steadfast_store::TaskRow> {
+    async fn row_with_questions(&self, id: &TaskId) -> Result<(TaskRow, Vec<QuestionRow>)> {
+        let found = self.core.store.get_with_questions(self.caller(), id.clone()).await;
+        found.map_err(|error| CallError::on(id, error))
+    }
+
+    async fn row(&self, id: &TaskId) -> Result<TaskRow> {
         let row = self.core.store.get(self.caller(), id.clone()).await;
         row.map_err(|error| CallError::on(id, error))
     }
@@ -147,7 +152,7 @@ impl Tasks {
         purged.map_err(|error| self.failed(id, error))
     }
 
-    fn check_status(row: &steadfast_store::TaskRow, id: &TaskId) -> Result<()> {
+    fn check_status(row: &TaskRow, id: &TaskId) -> Result<()> {
         match row.status {
             status @ (Status::Completed | Status::Failed | Status::Cancelled) => {
                 Err(CallError::Terminal { id: id.clone(), status })

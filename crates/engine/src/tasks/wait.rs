@@ -18,7 +18,8 @@ impl Tasks {
         if let Some(live) = live.filter(own)
             && let Some(row) = live.left().await
         {
-            return self.show(TaskRow::clone(&row)).await;
+            // It asks nothing any more.
+            return self.show(TaskRow::clone(&row), Vec::new());
         }
         self.wait_for(id, |info| info.status.is_terminal()).await
     }
@@ -52,7 +53,7 @@ impl Tasks {
             // The state after the events, so that it shows no less than they tell; and the last events
             // once more, for there are no others behind an end.
             let mut events = self.events_from(id, seen).await?;
-            let info = self.show(self.row(id).await?).await?;
+            let info = self.get(id).await?;
             if info.status.is_terminal() {
                 events = self.events_from(id, seen).await?;
             }
@@ -98,12 +99,11 @@ impl Tasks {
             // Listening begins before the look, so that no change falls in between.
             let mut changed = pin!(watch.notify.notified());
             let listening = changed.as_mut().enable();
-            let seen = match row.take() {
+            let info = match row.take() {
                 // The first look was before we watched.
-                Some(early) if early.status.is_terminal() => early,
-                _ => self.row(id).await?,
+                Some(early) if early.status.is_terminal() => self.show(early, Vec::new())?,
+                _ => self.get(id).await?,
             };
-            let info = self.show(seen).await?;
             if wanted(&info) {
                 return Ok(info);
             }

@@ -15,19 +15,32 @@ use crate::{
 
 impl Readers {
     pub(crate) fn get(&self, caller: &Caller, id: &TaskId) -> Result<TaskRow> {
-        const SQL: &str = concat!("SELECT ", task_columns!(), ", end FROM task WHERE id = ?");
         let found = self.point(|conn| {
-            let mut statement = conn.prepare_cached(SQL)?;
+            let mut statement = conn.prepare_cached(BY_ID)?;
             statement.query_row([id.as_str()], |r| row::task(r, true)).optional()
         })?;
-        let mine = |task: &TaskRow| caller.principal.is_none() || caller.principal == task.owner;
-        match found.filter(mine) {
-            None => Err(Error::Refused(Refusal::Unknown)),
-            Some(task) if task.expires.is_some_and(|at| at <= caller.now) => {
-                Err(Error::Refused(Refusal::Expired))
-            }
-            Some(task) => Ok(task),
-        }
+        visible(caller, found)
+    }
+
+    pub(crate) fn get_with_questions(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+    ) -> Result<(TaskRow, Vec<QuestionRow>)> {
+        let (found, asked) = self.point(|conn| {
+            let mut statement = conn.prepare_cached(BY_ID)?;
+            let mut rows = statement.query([id.as_str()])?;
+            let Some(row) = rows.next()? else { return Ok((None, Vec::new())) };
+            let task = row::task(row, true)?;
+            // The first query is not over, so that the second sees the file as of the same moment; and
+            // it costs no transaction of its own.
+            let asked = match task.status.is_terminal() {
+                true => Vec::new(),
+                false => questions(conn, task.key)?,
+            };
+            Ok((Some(task), asked))
+        })?;
+        Ok((visible(caller, found)?, asked))
     }
 
     pub(crate) fn row(&self, key: TaskKey) -> Result<Option<TaskRow>> {
@@ -39,12 +52,7 @@ impl Readers {
     }
 
     pub(crate) fn questions(&self, key: TaskKey) -> Result<Vec<QuestionRow>> {
-        let sql = "SELECT key, op, body FROM question WHERE place BETWEEN ? AND ? ORDER BY place";
-        self.point(|conn| {
-            all(conn, sql, question_places(key.0), |r| {
-                Ok(QuestionRow { key: r.get(0)?, op: OpId(r.get(1)?), body: r.get(2)? })
-            })
-        })
+        self.point(|conn| questions(conn, key))
     }
 
     pub(crate) fn state(&self, scope: &str, key: &str) -> Result<StateRow> {
@@ -76,6 +84,27 @@ impl Readers {
             Ok(task.into_iter().chain(activity).min().map(Timestamp))
         })
     }
+}
+
+const BY_ID: &str = concat!("SELECT ", task_columns!(), ", end FROM task WHERE id = ?");
+
+/// The task that was found, if the caller may see it.
+fn visible(caller: &Caller, found: Option<TaskRow>) -> Result<TaskRow> {
+    let mine = |task: &TaskRow| caller.principal.is_none() || caller.principal == task.owner;
+    match found.filter(mine) {
+        None => Err(Error::Refused(Refusal::Unknown)),
+        Some(task) if task.expires.is_some_and(|at| at <= caller.now) => {
+            Err(Error::Refused(Refusal::Expired))
+        }
+        Some(task) => Ok(task),
+    }
+}
+
+fn questions(conn: &Connection, key: TaskKey) -> rusqlite::Result<Vec<QuestionRow>> {
+    let sql = "SELECT key, op, body FROM question WHERE place BETWEEN ? AND ? ORDER BY place";
+    all(conn, sql, question_places(key.0), |r| {
+        Ok(QuestionRow { key: r.get(0)?, op: OpId(r.get(1)?), body: r.get(2)? })
+    })
 }
 
 fn least(conn: &Connection, sql: &str) -> rusqlite::Result<Option<i64>> {

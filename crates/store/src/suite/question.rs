@@ -29,6 +29,29 @@ pub async fn questions_are_in_the_order_they_were_asked<F: Fixture>(fixture: &F)
     assert_eq!(first, QuestionRow { key: "z".into(), op: OpId(3), body: bytes("question") });
 }
 
+/// And the task is shown or refused as without them.
+pub async fn a_task_is_read_with_its_open_questions<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let lease = hold(&one, NewTask { owner: Some(who("ann")), ..task("a") }).await;
+    take(&one, Turn { effects: vec![question(3, "q"), question(4, "r")], ..park(lease, None) })
+        .await;
+    one.answer(operator(0), id("a"), "q".into(), bytes("yes")).await.unwrap();
+    for store in [&one, &two] {
+        let (row, asked) = store.get_with_questions(operator(0), id("a")).await.unwrap();
+        assert_eq!(row, get(store, "a").await);
+        assert_eq!(asked, store.questions(lease.key).await.unwrap());
+        assert_eq!(asked.len(), 1);
+    }
+    let bob = Caller { principal: Some(who("bob")), now: at(0) };
+    assert_eq!(refused(one.get_with_questions(bob, id("a")).await), Refusal::Unknown);
+    assert_eq!(refused(one.get_with_questions(operator(0), id("b")).await), Refusal::Unknown);
+    let lease = claim(&one, 0).await.remove(0).lease();
+    take(&one, end_at(lease, Some(at(5)), false)).await;
+    let (row, asked) = one.get_with_questions(operator(4), id("a")).await.unwrap();
+    assert_eq!((row.status, asked), (Status::Completed, Vec::new()));
+    assert_eq!(refused(one.get_with_questions(operator(5), id("a")).await), Refusal::Expired);
+}
+
 /// The message is for the operation that asked, and a parked task is ready.
 pub async fn an_answer_closes_the_question_and_wakes_the_task<F: Fixture>(fixture: &F) {
     let (one, two) = (fixture.open().await, fixture.open().await);
