@@ -53,6 +53,14 @@ pub(crate) enum InputKind {
 }
 
 impl InputKind {
+    pub(crate) const ALL: [InputKind; 5] = [
+        InputKind::Form,
+        InputKind::Url,
+        InputKind::Sample,
+        InputKind::SampleWithTools,
+        InputKind::Roots,
+    ];
+
     /// The capability a client needs for it, as the wire has it.
     pub(crate) fn capability(self) -> Value {
         match self {

@@ -49,6 +49,17 @@ impl Server {
         Server::start(&program, &["child", "http", "--store", store, "--count", &count])
     }
 
+    /// Microseconds of a processor that it has used.
+    fn cpu_us(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The second field is a name in brackets that may have blanks in it.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: f64 =
+            fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+        // A tick is 10 ms on every Linux.
+        Ok(ticks * 10_000.0)
+    }
+
     async fn connect(&self) -> Result<Connection> {
         Connection::open(self.address).await
     }
@@ -319,17 +330,24 @@ async fn get(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u32
     eprintln!("get: filling a store with {many} tasks");
     crate::parked::fill(&store, many, &anonymous()).await?;
     let ours = Server::ours(&store.to_string_lossy(), many)?;
-    let mut ratio = Vec::new();
+    let (mut ratio, mut plain_us, mut get_us) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
+        let before = ours.cpu_us()?;
         let plain = run(ours.modern_workers(AT_ONCE).await?, time).await?;
+        let between = ours.cpu_us()?;
         let mut workers = Vec::new();
         for n in 0..AT_ONCE {
             let connection = ours.connect().await?;
             let at = n as u64 * 15_485_863;
             workers.push(Getting { connection, address: ours.address, many, at });
         }
-        ratio.push(run(workers, time).await?.per_second / plain.per_second);
+        let got = run(workers, time).await?;
+        ratio.push(got.per_second / plain.per_second);
+        plain_us.push((between - before) / (plain.per_second * time.as_secs_f64()));
+        get_us.push((ours.cpu_us()? - between) / (got.per_second * time.as_secs_f64()));
     }
+    report.add("plain_cpu_us", plain_us, Bound::None);
+    report.add("get_1m_cpu_us", get_us, Bound::None);
     report.add("get_1m_vs_plain", ratio, Bound::AtLeast(0.6));
     Ok(())
 }

@@ -25,6 +25,10 @@ pub(super) struct Open {
 
 /// The open questions that this client can be asked, in its own revision's words.
 pub(super) fn open(info: &TaskInfo, client: &Client) -> Vec<Open> {
+    if !InputKind::ALL.iter().any(|kind| client.capabilities.can(*kind)) {
+        // So nothing need be read.
+        return Vec::new();
+    }
     let shown = info.questions.iter().filter_map(|question| {
         let (method, params) = request_of(question);
         let kind = InputKind::of(&method, params.as_ref())?;
