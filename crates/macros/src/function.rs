@@ -134,7 +134,18 @@ pub(crate) fn doc_text(attributes: &[Attribute], span: Span) -> Option<LitStr> {
     for attribute in attributes {
         let Meta::NameValue(meta) = &attribute.meta else { continue };
         let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &meta.value else { continue };
-        for line in text.value().split('\n') {
+        let text = text.value();
+        // A comment of the kind that has a star before each line.
+        let starred = text.contains('\n')
+            && text
+                .lines()
+                .skip(1)
+                .all(|line| line.trim().is_empty() || line.trim().starts_with('*'));
+        for line in text.split('\n') {
+            let line = match line.trim_start().strip_prefix('*') {
+                Some(rest) if starred => rest,
+                _ => line,
+            };
             lines.push(line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned());
         }
     }

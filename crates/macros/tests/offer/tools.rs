@@ -74,6 +74,11 @@ async fn echo(_: Context, echo: String, r#type: Option<String>) -> Result<String
     Ok(echo)
 }
 
+/**
+ * Answers.
+ *
+ *   * At once.
+ */
 #[tool]
 async fn ping() -> Result<&'static str> {
     Ok("pong")
@@ -175,6 +180,7 @@ async fn a_tool_is_shown_with_what_its_function_says() {
     assert_eq!(tool["icons"][1]["src"], "https://example.com/b.png");
     assert!(tool.get("annotations").is_none());
     assert!(named(&tools, "greet").get("description").is_none());
+    assert_eq!(named(&tools, "ping")["description"], "Answers.\n\n  * At once.");
     assert_eq!(named(&tools, "far")["title"], "Far away");
 }
 

@@ -14,6 +14,11 @@ use crate::wire::{CallResult, Content};
 pub struct NoInput {}
 
 /// What a tool can return.
+#[diagnostic::on_unimplemented(
+    message = "a tool can't return `{Self}`",
+    note = "return text, a number, `Structured<T>` for a `T: Serialize + JsonSchema`, `Content`, \
+            `CallResult`, or implement `Output` for it"
+)]
 pub trait Output: Send + 'static {
     /// The schema of its structured value, if it has one.
     fn schema() -> Option<Value> {

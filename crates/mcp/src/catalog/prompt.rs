@@ -49,6 +49,10 @@ pub struct PromptResult {
 }
 
 /// What a prompt's function can return.
+#[diagnostic::on_unimplemented(
+    message = "a prompt can't return `{Self}`",
+    note = "return text, a `PromptMessage`, several of them, or a `PromptResult`"
+)]
 pub trait PromptOutput: Send + 'static {
     /// The prompt for the client.
     fn into_prompt(self) -> PromptResult;

@@ -11,6 +11,10 @@ use super::{BoxFuture, CompleteFns, Completing, Unfit, UriTemplate};
 use crate::wire::{Annotations, Contents, Icon, Object, Revision};
 
 /// What a resource's function can return.
+#[diagnostic::on_unimplemented(
+    message = "a resource can't return `{Self}`",
+    note = "return text, bytes as `Vec<u8>`, or `Vec<Contents>`"
+)]
 pub trait ResourceOutput: Send + 'static {
     /// The contents for the client, of the resource at this URI and of this type.
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Vec<Contents>;
