@@ -42,6 +42,9 @@ const RUNS: [Run; 3] = [
 const TASKS: Run = Run { name: "tasks", args: &[], least: 44 };
 const TASKS_PREFIX: &str = "tasks-";
 
+/// The suite's own check of everything it sees on the wire against the schema of the revision.
+const WIRE: &str = "wire-schema-valid";
+
 /// What does not apply, by scenario, with the reason.
 type NotApplicable = BTreeMap<String, String>;
 
@@ -258,6 +261,9 @@ fn judge(
         let count = report.with("SUCCESS").count();
         if count < report.run.least {
             wrong.push(format!("{name}: only {count} checks passed of {}", report.run.least));
+        }
+        if !report.with("SUCCESS").any(|check| check.id == WIRE) {
+            wrong.push(format!("{name}: nobody looked at the wire ({WIRE})"));
         }
         if report.ended_badly {
             wrong.push(format!("{name}: the suite ended with an error"));

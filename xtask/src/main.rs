@@ -3,6 +3,7 @@
 
 mod conformance;
 mod npm;
+mod schemas;
 
 use std::{
     path::PathBuf,
@@ -24,8 +25,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, docs, all tests, a short crash loop, the conformance suite: what must pass before
-    /// a change lands.
+    /// Format, lints, docs, all tests with what the server says in them held against the official
+    /// schemas, a short crash loop, the conformance suite: what must pass before a change lands.
     Test,
     /// Measures against floors on this machine, in one run.
     Bench {
@@ -36,6 +37,8 @@ enum Task {
     Crash(Crash),
     /// Runs the public conformance suite of MCP against a server with all its fixtures.
     Conformance,
+    /// Holds every message that the server sends in its tests against the official schemas of MCP.
+    Schemas,
 }
 
 #[derive(Subcommand)]
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Task::Bench { what: Bench::Http(args) } => bench("http", args),
         Task::Crash(args) => crash(&args),
         Task::Conformance => conformance::conformance(),
+        Task::Schemas => schemas::schemas(&schemas::THOSE_THAT_TALK),
     };
     match result {
         Ok(()) => {
@@ -122,7 +126,7 @@ fn test() -> Result<()> {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     run(docs)?;
-    run(cargo(&["test", "--workspace", "--no-fail-fast"]))?;
+    schemas::schemas(&["--workspace", "--no-fail-fast"])?;
     // The same workload each time, so that a failure can be told from a change; `cargo xtask crash`
     // looks further.
     crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;

@@ -17,7 +17,7 @@ impl Capabilities {
         rest.iter().try_fold(self.0.get(*first)?, |value, name| value.get(name))
     }
 
-    fn has(&self, path: &[&str]) -> bool {
+    pub(crate) fn has(&self, path: &[&str]) -> bool {
         self.at(path).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
     }
 

@@ -7,6 +7,7 @@
 //!   questions.
 
 mod ask;
+mod audit;
 mod catalog;
 mod client;
 mod connection;

@@ -1,5 +1,7 @@
 //! Sessions: what is remembered of a client between requests, up to 2025-11-25.
 
+mod theirs;
+
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -40,6 +42,10 @@ struct State {
     asked: HashMap<(String, String), Asked>,
     /// The streams of calls that can be taken up again, by task.
     calls: HashMap<String, CallStream>,
+    /// Who waits for the response to a request of ours, by its id.
+    expected: HashMap<String, theirs::Reply>,
+    /// Requests of ours that were waited for.
+    requests: u64,
 }
 
 /// A question that was asked.
@@ -50,6 +56,8 @@ struct Asked {
     times: u32,
     /// Which message of its call's stream it is.
     sent: Option<u64>,
+    /// The client answers it by a task of its own, so that it need not be asked again.
+    by_task: bool,
 }
 
 impl Asked {
@@ -76,6 +84,8 @@ impl Session {
             queue: VecDeque::new(),
             asked: HashMap::new(),
             calls: HashMap::new(),
+            expected: HashMap::new(),
+            requests: 0,
         };
         Session { id, client, over: CancellationToken::new(), state: Mutex::new(state) }
     }
@@ -170,15 +180,19 @@ impl Session {
         }
         // Those that are over are never asked for again.
         if state.asked.len() > 4 * QUEUE {
-            state.asked.retain(|_, asked| asked.is_out());
+            state.asked.retain(|_, asked| asked.is_out() || asked.by_task);
         }
         let place = (task.to_owned(), key.to_owned());
-        let times = match state.asked.get(&place) {
+        let times = match state.asked.get_mut(&place) {
             Some(asked) if asked.is_out() => return None,
+            Some(asked) if asked.by_task => {
+                asked.on = Some(on.clone());
+                return None;
+            }
             Some(asked) => asked.times + 1,
             None => 0,
         };
-        state.asked.insert(place, Asked { on: Some(on.clone()), times, sent });
+        state.asked.insert(place, Asked { on: Some(on.clone()), times, sent, by_task: false });
         Some(times)
     }
 
@@ -203,7 +217,7 @@ impl Session {
                 continue;
             }
             match asked.sent {
-                Some(number) if number <= sent => asked.on = Some(on.clone()),
+                Some(number) if number <= sent || asked.by_task => asked.on = Some(on.clone()),
                 // What was asked on another stream is none of this one's business.
                 None => {}
                 Some(_) => (asked.on, asked.sent) = (None, None),

@@ -9,7 +9,7 @@ pub struct Settings {
     pub max_body: usize,
     /// Requests at work at once, those that wait for a task included (4,096).
     pub max_requests: usize,
-    /// How often in a second one principal may ask how its tasks stand (1,000; 0 for no limit).
+    /// How often in a second one principal may ask for its tasks, whatever for (1,000; 0 for no limit).
     pub max_polls_per_second: u32,
     /// Tasks of one principal that have not ended (100,000; 0 for no limit). They are counted once a
     /// minute, and every two seconds while there are too many; in between, what is started here is added.

@@ -15,6 +15,11 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+#[path = "it/traffic.rs"]
+mod traffic;
+
+use traffic::Talk;
+
 #[derive(Deserialize, JsonSchema)]
 struct Name {
     name: String,
@@ -58,6 +63,7 @@ async fn server() -> (Running, SocketAddr) {
 struct Response {
     head: String,
     body: BufReader<TcpStream>,
+    talk: Talk,
 }
 
 /// An event of a stream.
@@ -80,7 +86,9 @@ impl Response {
     async fn json(mut self) -> Value {
         let mut body = String::new();
         self.body.read_to_string(&mut body).await.unwrap();
-        serde_json::from_str(&body).unwrap_or_else(|_| panic!("{}{body}", self.head))
+        let said = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{}{body}", self.head));
+        self.talk.server_says(&said);
+        said
     }
 
     /// The next event, or nothing if the stream is over.
@@ -99,6 +107,9 @@ impl Response {
                 id = Some(value.to_owned());
             } else if let Some(data) = line.strip_prefix("data:") {
                 let message = serde_json::from_str(data).unwrap_or(Value::Null);
+                if !message.is_null() {
+                    self.talk.server_says(&message);
+                }
                 return Some(Event { id, message });
             }
         }
@@ -129,6 +140,9 @@ impl Response {
 }
 
 async fn http(address: SocketAddr, method: &str, headers: &str, body: &str) -> Response {
+    let session = headers.lines().find_map(|line| line.strip_prefix("Mcp-Session-Id: "));
+    let talk = Talk::of_session(session);
+    talk.client_says(body);
     let mut tcp = TcpStream::connect(address).await.unwrap();
     let request = format!(
         "{method} /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
@@ -141,7 +155,11 @@ async fn http(address: SocketAddr, method: &str, headers: &str, body: &str) -> R
     while !head.ends_with("\r\n\r\n") {
         assert_ne!(body.read_line(&mut head).await.unwrap(), 0, "{head}");
     }
-    Response { head, body }
+    let response = Response { head, body, talk };
+    if let Some(id) = response.header("mcp-session-id") {
+        response.talk.is_session(id);
+    }
+    response
 }
 
 /// A request of 2026-07-28.
@@ -263,7 +281,8 @@ async fn session_of(address: SocketAddr, revision: &str) -> String {
     });
     let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
     let opened = http(address, "POST", "", &body.to_string()).await;
-    let id = opened.header("mcp-session-id").expect("a session");
+    let id = opened.header("mcp-session-id").expect("a session").to_owned();
+    opened.json().await;
     format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {revision}\r\n")
 }
 

@@ -149,6 +149,9 @@ impl Runner {
                     self.core.watchers.asked();
                 }
                 if let Some(ended) = ended {
+                    let (task, owner) = (&self.shared.id, self.nudge.owner.as_ref());
+                    let (status, principal) = (self.shown.0, owner.map(tracing::field::display));
+                    tracing::info!(target: "steadfast::audit", principal, %task, %status, "task ended");
                     let failed = self.shown.0 == Status::Failed;
                     let undoes = failed && !self.shared.machine().undos().is_empty();
                     // Said before what is left to do, which may take long.

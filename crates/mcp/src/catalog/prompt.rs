@@ -281,7 +281,11 @@ impl PromptEntry {
                 Some(&prompt.icons)
                     .filter(|icons| revision >= Revision::V2025_11_25 && !icons.is_empty()),
             )
-            .maybe("_meta", Some(&prompt.meta).filter(|meta| !meta.is_empty()))
+            .maybe(
+                "_meta",
+                Some(&prompt.meta)
+                    .filter(|meta| revision >= Revision::V2025_06_18 && !meta.is_empty()),
+            )
             .close()
     }
 }

@@ -86,7 +86,11 @@ impl About {
                 Some(&self.icons)
                     .filter(|icons| revision >= Revision::V2025_11_25 && !icons.is_empty()),
             )
-            .maybe("_meta", Some(&self.meta).filter(|meta| !meta.is_empty()))
+            .maybe(
+                "_meta",
+                Some(&self.meta)
+                    .filter(|meta| revision >= Revision::V2025_06_18 && !meta.is_empty()),
+            )
     }
 }
 

@@ -395,7 +395,10 @@ impl ToolEntry {
                 Some(&tool.icons).filter(|icons| since(Revision::V2025_11_25) && !icons.is_empty()),
             )
             .maybe("execution", execution)
-            .maybe("_meta", Some(&tool.meta).filter(|meta| !meta.is_empty()))
+            .maybe(
+                "_meta",
+                Some(&tool.meta).filter(|meta| since(Revision::V2025_06_18) && !meta.is_empty()),
+            )
             .close()
     }
 }

@@ -191,7 +191,8 @@ async fn one_request(
                 Some(_) => first = Some(said),
                 None => begin = said.point,
             },
-            () = &mut slow => break,
+            // Who asks how a task stands has chosen not to wait on a stream.
+            () = &mut slow, if method != "tasks/get" => break,
         }
     }
     while done.is_some() && first.is_none() {
@@ -351,12 +352,12 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
             }
         }
         Message::Response { id: Id::Text(id), outcome } => {
-            let Some(to) = Routed::read(&id) else { return };
             let read = |raw: &serde_json::value::RawValue| {
                 serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)
             };
             let outcome = outcome.map(read).map_err(read);
-            if let Err(error) = front.take_response(&session.client, &to, outcome).await {
+            let Some(to) = Routed::read(&id) else { return session.respond(&id, outcome) };
+            if let Err(error) = front.take_response(session, &to, outcome).await {
                 tracing::error!(%error, "an answer could not be taken");
             }
         }

@@ -13,6 +13,7 @@ use super::{
     Reply, follow::Point, outcome, questions, rounds::apply, task_error, tools::cancelled,
 };
 use crate::{
+    audit,
     catalog::{PROMPT, ToolEntry},
     client::{CallRecord, Client, Waiting},
     context::HANDED_OUT,
@@ -102,7 +103,9 @@ impl Call<'_> {
         if let Some(trace) = &self.request.meta.trace {
             start = start.trace(trace);
         }
-        start.await.map_err(task_error)
+        let started = start.await.map_err(task_error)?;
+        audit::created(client, &started.id, self.engine_name);
+        Ok(started)
     }
 
     /// Starts a task and hands it to the client.

@@ -84,13 +84,11 @@ impl Front {
             can.insert("completions".into(), json!({}));
         }
         can.insert("logging".into(), json!({}));
-        let durable =
-            offer.tools.items().iter().any(|entry| matches!(entry.tool.body, Body::Durable(_)));
         match client.revision {
             Revision::V2026_07_28 => {
                 can.insert("extensions".into(), json!({ TASKS: {} }));
             }
-            Revision::V2025_11_25 if durable => {
+            Revision::V2025_11_25 if self.offers_tasks() => {
                 let mut tasks = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
                 if let (Some(tasks), true) = (tasks.as_object_mut(), self.may_list(client)) {
                     tasks.insert("list".into(), json!({}));
@@ -100,6 +98,12 @@ impl Front {
             _ => {}
         }
         Value::Object(can)
+    }
+
+    /// Whether there is anything that can be called as a task of 2025-11-25.
+    pub(super) fn offers_tasks(&self) -> bool {
+        let offer = self.catalog.offer();
+        offer.tools.items().iter().any(|entry| matches!(entry.tool.body, Body::Durable(_)))
     }
 
     /// Whether a client may list its tasks: not if there may be others behind the same principal.

@@ -14,6 +14,7 @@ mod resources;
 mod rounds;
 mod status;
 mod tasks;
+mod theirs;
 mod tools;
 
 use std::sync::Arc;

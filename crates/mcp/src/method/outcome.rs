@@ -186,10 +186,15 @@ impl Front {
         let asks = !view.asked.is_empty();
         let poll = (!info.status.is_terminal()).then(|| millis(self.poll_interval(info, asks)));
         let (ttl_name, poll_name) = words(client.revision);
+        let status = view.status();
+        let message = match status {
+            "failed" => status_message(info).or_else(|| error_text(info)),
+            _ => status_message(info),
+        };
         object
             .put("taskId", &info.id)
-            .put("status", view.status())
-            .maybe("statusMessage", status_message(info))
+            .put("status", status)
+            .maybe("statusMessage", message)
             .put("createdAt", &iso8601(info.created))
             .put("lastUpdatedAt", &iso8601(info.updated))
             .put(ttl_name, &ttl)
@@ -292,6 +297,13 @@ impl<'a> View<'a> {
             None => "working",
         }
     }
+}
+
+/// What a tool said that failed by its result, in place of an error.
+fn error_text(info: &TaskInfo) -> Option<String> {
+    let result: Value = info.output.as_ref()?.read().ok()?;
+    let mut texts = result.get("content")?.as_array()?.iter().map(|block| block.get("text"));
+    texts.find_map(|text| text?.as_str().map(str::to_owned))
 }
 
 pub(super) fn status_message(info: &TaskInfo) -> Option<String> {

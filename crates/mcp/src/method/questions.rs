@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use steadfast_core::{Action, Answer, Json, Status, TaskId};
 use steadfast_engine::{CallError, ListTasks, OpenQuestion, Order, TaskInfo, Tasks};
 
-use super::{call::SESSION_TAG, follow::Point};
+use super::{call::SESSION_TAG, follow::Point, theirs::Theirs};
 use crate::{
     ask::error_answer,
     client::{Client, InputKind},
@@ -119,8 +119,8 @@ async fn give(tasks: &Tasks, id: &TaskId, key: &str, answer: Answer) -> Result<(
 /// The id of a request that asks a question: it says all that is needed to find the question again,
 /// in any process.
 pub(crate) struct Routed {
-    task: TaskId,
-    key: String,
+    pub(super) task: TaskId,
+    pub(super) key: String,
 }
 
 impl Routed {
@@ -166,6 +166,11 @@ impl Front {
                     _ => continue,
                 }
             }
+            if let (Some(task), Some(Value::Object(params))) =
+                (session.client.task_params(&question.method), &mut question.params)
+            {
+                params.insert("task".into(), task);
+            }
             let id = Routed::name(&info.id, &question.key, times);
             let params = question.params.map(|params| params.to_string());
             let message = request(&id, &question.method, params.as_deref());
@@ -179,26 +184,55 @@ impl Front {
         }
     }
 
-    /// A client's response to a request of ours. One that fits no open question is ignored.
+    /// A client's response to a question: the answer, or a task of its own that will have it.
     pub(crate) async fn take_response(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        to: &Routed,
+        outcome: Result<Value, Value>,
+    ) -> Result<(), CallError> {
+        let theirs = outcome.as_ref().ok().and_then(Theirs::created);
+        let Some(theirs) = theirs else {
+            return self.take_answer(&session.client, to, outcome).await;
+        };
+        match self.asked(&session.client, to).await? {
+            Some((info, question))
+                if session.client.task_params(&request_of(&question).0).is_some() =>
+            {
+                self.follow_theirs(session, &info, &to.key, theirs);
+                Ok(())
+            }
+            _ => self.take_answer(&session.client, to, outcome).await,
+        }
+    }
+
+    /// A client's answer to a question. One that fits no open question is ignored.
+    pub(super) async fn take_answer(
         &self,
         client: &Client,
         to: &Routed,
         outcome: Result<Value, Value>,
     ) -> Result<(), CallError> {
-        let tasks = self.tasks(client);
-        let info = match tasks.get(&to.task).await {
-            Err(CallError::Unknown(_) | CallError::Expired(_)) => return Ok(()),
-            info => info?,
-        };
-        let Some(question) = info.questions.iter().find(|question| question.key == to.key) else {
-            return Ok(());
-        };
+        let Some((info, question)) = self.asked(client, to).await? else { return Ok(()) };
         let answer = match outcome {
-            Ok(result) => answer_of(question, &result),
+            Ok(result) => answer_of(&question, &result),
             Err(error) => error_answer(&error),
         };
-        give(&tasks, &info.id, &to.key, answer).await
+        give(&self.tasks(client), &info.id, &to.key, answer).await
+    }
+
+    /// The question, if it is open, and the task that asks it.
+    async fn asked(
+        &self,
+        client: &Client,
+        to: &Routed,
+    ) -> Result<Option<(TaskInfo, OpenQuestion)>, CallError> {
+        let info = match self.tasks(client).get(&to.task).await {
+            Err(CallError::Unknown(_) | CallError::Expired(_)) => return Ok(None),
+            info => info?,
+        };
+        let question = info.questions.iter().find(|question| question.key == to.key).cloned();
+        Ok(question.map(|question| (info, question)))
     }
 }
 

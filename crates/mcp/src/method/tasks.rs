@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Instant};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use steadfast_core::TaskId;
-use steadfast_engine::{CallError, ListTasks};
+use steadfast_engine::{CallError, ListTasks, TaskInfo};
 
 use super::{Reply, params, questions, task_error, tools::Paged};
 use crate::{
+    audit,
     front::{Front, Request},
     wire::{Object, RpcError},
 };
@@ -47,12 +48,26 @@ impl Front {
         taken.map_err(|after| RpcError::slow_down("tasks are asked for too often", after))
     }
 
+    /// The task that the parameters name, if it is the caller's.
+    async fn named(&self, request: &Request<'_>, task_id: &str) -> Result<TaskInfo, RpcError> {
+        self.check_rate(request)?;
+        let client = &request.client;
+        let found = match id(task_id) {
+            Ok(id) => self.tasks(client).get(&id).await.map_err(task_error),
+            Err(error) => Err(error),
+        };
+        match &found {
+            Ok(_) => audit::retrieved(client, task_id, request.method),
+            Err(_) => audit::not_found(client, task_id, request.method),
+        }
+        found
+    }
+
     pub(super) async fn get_task(&self, request: &Request<'_>) -> Reply {
         check_client(request)?;
-        self.check_rate(request)?;
         let Named { task_id } = params(request)?;
         let client = &request.client;
-        let info = self.tasks(client).get(&id(&task_id)?).await.map_err(task_error)?;
+        let info = self.named(request, &task_id).await?;
         if client.revision.is_stateless() {
             let object = self.detailed_task(self.result(client), client, &info)?;
             Ok(self.close(client, object))
@@ -64,10 +79,12 @@ impl Front {
     pub(super) async fn cancel_task(&self, request: &Request<'_>) -> Reply {
         check_client(request)?;
         let Named { task_id } = params(request)?;
-        let (client, id) = (&request.client, id(&task_id)?);
+        let client = &request.client;
+        let id = self.named(request, &task_id).await?.id;
         let tasks = self.tasks(client);
         let reason = Some("cancelled by the client".to_owned());
         let done = tasks.cancel(&id, reason).await;
+        audit::steered(client, &task_id, request.method);
         if client.revision.is_stateless() {
             match done {
                 // Cancelling what is over is no error any more.
@@ -93,7 +110,8 @@ impl Front {
         let Update { task_id, input_responses } = params(request)?;
         let client = &request.client;
         let tasks = self.tasks(client);
-        let info = tasks.get(&id(&task_id)?).await.map_err(task_error)?;
+        let info = self.named(request, &task_id).await?;
+        audit::steered(client, &task_id, request.method);
         questions::apply(&tasks, &info, &input_responses).await.map_err(task_error)?;
         Ok(self.close(client, self.result(client)))
     }
@@ -101,9 +119,10 @@ impl Front {
     /// Waits for the end of a task, and asks its questions meanwhile.
     pub(super) async fn task_result(self: &Arc<Self>, request: &Request<'_>) -> Reply {
         let Named { task_id } = params(request)?;
-        let (client, id) = (&request.client, id(&task_id)?);
+        let client = &request.client;
         let tasks = self.tasks(client);
-        let mut info = tasks.get(&id).await.map_err(task_error)?;
+        let mut info = self.named(request, &task_id).await?;
+        let id = info.id.clone();
         loop {
             if info.status.is_terminal() {
                 return self.final_reply(client, &info, Some(&id));

@@ -74,7 +74,9 @@ impl Front {
             let name: String = call.name.chars().take(128).collect();
             RpcError::invalid_params(format!("unknown tool: {name}"))
         })?;
-        let as_task = as_task(entry, request, call.task.is_some())?;
+        // Who has not offered tasks ignores what is said of them.
+        let asked = call.task.is_some() && self.offers_tasks();
+        let as_task = as_task(entry, request, asked)?;
         let arguments = call.arguments.unwrap_or_else(no_arguments);
         let refused = refused(entry, &arguments);
         match (&entry.tool.body, refused) {

@@ -8,12 +8,15 @@ use tokio::{
     net::TcpStream,
 };
 
+use crate::traffic::Talk;
+
 /// A response whose body is still to come.
 pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     body: BufReader<TcpStream>,
     left: Left,
+    talk: Talk,
 }
 
 enum Left {
@@ -64,8 +67,11 @@ impl Response {
 
     /// The body as JSON.
     pub(crate) async fn json(self) -> Value {
+        let talk = self.talk.clone();
         let text = self.text().await;
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"))
+        let said = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"));
+        talk.server_says(&said);
+        said
     }
 
     /// The events of a stream, as they come.
@@ -94,6 +100,11 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    /// What is known of its conversation.
+    pub(crate) fn talk(&self) -> &Talk {
+        &self.response.talk
+    }
+
     /// The next event as it is.
     pub(crate) async fn raw(&mut self) -> Option<String> {
         loop {
@@ -121,7 +132,9 @@ impl Events {
                 let message = (!data.is_empty()).then(|| serde_json::from_str(&data.concat()));
                 self.buffer = rest.to_owned();
                 if let Some(message) = message {
-                    return Some(message.unwrap());
+                    let message = message.unwrap();
+                    self.response.talk.server_says(&message);
+                    return Some(message);
                 }
             }
             let piece = self.response.piece().await?;
@@ -160,10 +173,19 @@ pub(crate) async fn send_to(
     stream.write_all(text.as_bytes()).await.unwrap();
     // The server may refuse before it has read all of it.
     let _ = stream.write_all(body.as_bytes()).await;
-    read(BufReader::new(stream)).await
+    let header = |wanted: &str| {
+        headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value)
+    };
+    let talk = Talk::of_session(header("mcp-session-id"));
+    talk.client_says(body);
+    let response = read(BufReader::new(stream), talk).await;
+    if let Some(id) = response.header("mcp-session-id") {
+        response.talk.is_session(id);
+    }
+    response
 }
 
-async fn read(mut body: BufReader<TcpStream>) -> Response {
+async fn read(mut body: BufReader<TcpStream>, talk: Talk) -> Response {
     let mut line = String::new();
     body.read_line(&mut line).await.unwrap();
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
@@ -176,7 +198,7 @@ async fn read(mut body: BufReader<TcpStream>) -> Response {
             None => break,
         }
     }
-    let mut response = Response { status, headers, body, left: Left::Nothing };
+    let mut response = Response { status, headers, body, left: Left::Nothing, talk };
     response.left = match (response.header("transfer-encoding"), response.header("content-length"))
     {
         (Some("chunked"), _) => Left::Chunks,

@@ -4,15 +4,22 @@
 #![allow(clippy::unwrap_used)]
 
 mod http;
+mod late;
 mod site;
 mod tools;
+mod traffic;
 
 mod asking;
 mod calls_2026;
 mod companions;
 mod entry;
 mod legacy;
+mod list;
+mod musts_2025;
+mod musts_2026;
 mod sse_2024;
 mod stdio;
 mod tasks_2025;
 mod tasks_2026;
+mod theirs;
+mod words;

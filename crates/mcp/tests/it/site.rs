@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use steadfast_engine::Engine;
+use steadfast_engine::{Builder, Engine};
 use steadfast_mcp::{Running, Server};
 use steadfast_store::Disk;
 
@@ -35,7 +35,11 @@ impl Site {
 
     /// On a store that may have tasks from before.
     pub(crate) async fn on(server: Server, disk: &Disk) -> Site {
-        let engine = Engine::builder(Arc::new(disk.open()));
+        Site::of(server, Engine::builder(Arc::new(disk.open()))).await
+    }
+
+    /// With an engine.
+    pub(crate) async fn of(server: Server, engine: Builder) -> Site {
         let running = server.start(engine).unwrap();
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -127,6 +131,16 @@ impl Site {
     pub(crate) async fn update(&self, task: &Value, responses: Value) -> Value {
         let params = json!({ "taskId": task["taskId"], "inputResponses": responses });
         self.result(&able(), "tasks/update", params).await
+    }
+}
+
+impl Site {
+    /// Tells a task of an event.
+    pub(crate) async fn signal(&self, task: &Value, event: &str) {
+        let nobody = steadfast_engine::Principal::new("anonymous").unwrap();
+        let id = steadfast_engine::TaskId::new(task["taskId"].as_str().unwrap()).unwrap();
+        let event = steadfast_engine::Event::new(event, &"go");
+        self.running.engine().tasks(nobody).signal(&id, event).await.unwrap();
     }
 }
 

@@ -26,7 +26,9 @@ impl Old {
     }
 
     async fn say(&self, site: &Site, message: Value) -> u16 {
-        send_to(site.address, "POST", &self.path, &[JSON], &message.to_string()).await.status
+        let message = message.to_string();
+        self.events.talk().client_says(&message);
+        send_to(site.address, "POST", &self.path, &[JSON], &message).await.status
     }
 
     async fn ask(&mut self, site: &Site, id: u64, method: &str, params: Value) -> Value {

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 use crate::{
     site::{Site, able, taskless},
     tools::{Count, server},
+    traffic::Talk,
 };
 
 /// A client at the other end.
@@ -16,6 +17,7 @@ struct Peer {
     reader: BufReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
     served: tokio::task::JoinHandle<std::io::Result<()>>,
+    talk: Talk,
 }
 
 impl Peer {
@@ -27,10 +29,11 @@ impl Peer {
             running.serve_io(Principal::new("me").unwrap(), input, output).await
         });
         let (reader, writer) = tokio::io::split(near);
-        Peer { reader: BufReader::new(reader), writer, served }
+        Peer { reader: BufReader::new(reader), writer, served, talk: Talk::default() }
     }
 
     async fn send_line(&mut self, line: &str) {
+        self.talk.client_says(line);
         self.writer.write_all(line.as_bytes()).await.unwrap();
         self.writer.write_all(b"\n").await.unwrap();
     }
@@ -43,7 +46,9 @@ impl Peer {
         let mut line = String::new();
         let reading = self.reader.read_line(&mut line);
         tokio::time::timeout(Duration::from_secs(20), reading).await.expect("in time").unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+        let said = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        self.talk.server_says(&said);
+        said
     }
 
     /// The next response, past what is told of tasks.

@@ -12,13 +12,13 @@ use crate::{
     tools::{Count, server},
 };
 
-const RELATED: &str = "io.modelcontextprotocol/related-task";
+pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-fn elicits() -> Value {
+pub(crate) fn elicits() -> Value {
     json!({ "elicitation": { "form": {} } })
 }
 
-async fn client() -> (Site, Legacy) {
+pub(crate) async fn client() -> (Site, Legacy) {
     let site = Site::start(server(&Count::default())).await;
     let client = Legacy::open(&site, "2025-11-25", elicits()).await;
     (site, client)
@@ -26,7 +26,7 @@ async fn client() -> (Site, Legacy) {
 
 impl Legacy {
     /// Calls a tool as a task, and gives the task.
-    async fn task(&self, id: u64, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn task(&self, id: u64, tool: &str, arguments: Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60000 } });
         let result = self.result(id, "tools/call", params).await;
         assert!(result.get("content").is_none() && result.get("resultType").is_none(), "{result}");
@@ -34,12 +34,12 @@ impl Legacy {
     }
 }
 
-fn named(task: &Value) -> Value {
+pub(crate) fn named(task: &Value) -> Value {
     json!({ "taskId": task["taskId"] })
 }
 
 /// The next request of the server on a stream.
-async fn asked(events: &mut Events) -> Value {
+pub(crate) async fn asked(events: &mut Events) -> Value {
     loop {
         let event = events.next().await.expect("a question");
         if event.get("method").is_some() && event.get("id").is_some() {
@@ -48,11 +48,11 @@ async fn asked(events: &mut Events) -> Value {
     }
 }
 
-fn answer(question: &Value, result: Value) -> Value {
+pub(crate) fn answer(question: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
 }
 
-fn yes() -> Value {
+pub(crate) fn yes() -> Value {
     json!({ "action": "accept", "content": { "approved": true } })
 }
 

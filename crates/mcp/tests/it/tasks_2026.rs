@@ -12,11 +12,11 @@ async fn site() -> Site {
     Site::start(server(&Count::default())).await
 }
 
-fn lamp() -> Value {
+pub(crate) fn lamp() -> Value {
     json!({ "item": "lamp" })
 }
 
-fn accept(content: Value) -> Value {
+pub(crate) fn accept(content: Value) -> Value {
     json!({ "action": "accept", "content": content })
 }
 
