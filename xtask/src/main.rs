@@ -3,7 +3,9 @@
 
 mod conformance;
 mod npm;
+mod python;
 mod schemas;
+mod system;
 
 use std::{
     path::PathBuf,
@@ -54,7 +56,8 @@ struct Measure {
     /// Fewer repetitions and smaller stores: to see that it works, not to quote.
     #[arg(long)]
     quick: bool,
-    /// Build and measure the peers as well.
+    /// Build and measure the peers as well. Over HTTP that takes Python and Redis, which are installed if
+    /// missing, as root on Debian or Ubuntu.
     #[arg(long)]
     peers: bool,
     /// Write the figures as one flat JSON object.
@@ -179,6 +182,11 @@ fn bench(what: &str, args: Measure) -> Result<()> {
         build.current_dir(&dir).env_remove("CARGO_TARGET_DIR");
         run(build)?;
         bench.arg("--peers").arg(dir.join("target/release/peers"));
+        if what == "http" {
+            system::have(&["redis-server", "--version"], &["redis-server"])?;
+            let python = python::install(&dir.join("fastmcp"), "fastmcp")?;
+            bench.arg("--fastmcp").arg(python).arg(dir.join("fastmcp/server.py"));
+        }
     }
     run(bench)
 }

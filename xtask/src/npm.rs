@@ -3,10 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use crate::{Result, run, target};
+use crate::{Result, run, system, target};
 
 /// Installs what the lock file in a directory says into a directory of this name among the built, which
 /// is returned, and the Node that it brings with it.
@@ -20,7 +20,7 @@ pub(crate) fn install(from: &Path, name: &str) -> Result<PathBuf> {
     if node.exists() && fs::read(&done).is_ok_and(|installed| installed == lock) {
         return Ok(place);
     }
-    have_npm()?;
+    system::have(&["npm", "--version"], &["nodejs", "npm"])?;
     fs::create_dir_all(&place).map_err(failed)?;
     for file in ["package.json", "package-lock.json"] {
         fs::copy(from.join(file), place.join(file)).map_err(failed)?;
@@ -34,36 +34,4 @@ pub(crate) fn install(from: &Path, name: &str) -> Result<PathBuf> {
     }
     fs::write(done, lock).map_err(failed)?;
     Ok(place)
-}
-
-/// Makes sure that there is an npm.
-fn have_npm() -> Result<()> {
-    if works("npm", &["--version"]) {
-        return Ok(());
-    }
-    if is_root() && works("apt-get", &["--version"]) {
-        let apt = |args: &[&str]| {
-            let mut apt = Command::new("apt-get");
-            apt.args(args).env("DEBIAN_FRONTEND", "noninteractive");
-            run(apt)
-        };
-        apt(&["update"])?;
-        apt(&["install", "--yes", "--no-install-recommends", "nodejs", "npm"])?;
-        if works("npm", &["--version"]) {
-            return Ok(());
-        }
-    }
-    Err("npm is missing: install Node.js and npm (Debian, Ubuntu: apt-get install nodejs npm)"
-        .into())
-}
-
-fn works(program: &str, args: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
 }

@@ -1,10 +1,11 @@
-//! The front over HTTP: against rmcp with the same tool, and against itself.
+//! The front over HTTP: against rmcp and FastMCP with the same tools, and against itself.
 
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
     process::{Child, Command, Stdio},
+    slice,
     time::{Duration, Instant},
 };
 
@@ -12,8 +13,10 @@ use serde_json::{Value, json};
 use steadfast_engine::Principal;
 
 use crate::{
-    EngineArgs, Result, floor,
-    load::{Connection, Load, Same, Work, post, run},
+    EngineArgs, Result,
+    fastmcp::FastMcp,
+    floor,
+    load::{Connection, Same, Work, post, run},
     report::{Bound, Report, median},
 };
 
@@ -21,7 +24,7 @@ use crate::{
 const AT_ONCE: usize = 64;
 
 /// A server in a process of its own.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     path: &'static str,
@@ -29,7 +32,7 @@ struct Server {
 
 impl Server {
     /// Starts a program that prints `http://ADDRESS/...` as its first line.
-    fn start(program: &Path, arguments: &[&str]) -> Result<Server> {
+    pub(crate) fn start(program: &Path, arguments: &[&str]) -> Result<Server> {
         let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         let output = child.stdout.take().ok_or("no output")?;
@@ -83,6 +86,10 @@ impl Server {
 
     fn plain(&self) -> Vec<u8> {
         self.modern("tools/call", "add", call("add", json!({ "a": 1, "b": 2 })), false)
+    }
+
+    fn three(&self) -> Vec<u8> {
+        self.modern("tools/call", "three", call("three", json!({ "n": 1 })), true)
     }
 
     /// Connections that call the trivial tool as clients of 2026-07-28.
@@ -189,11 +196,11 @@ async fn plain(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u
         let (mut mine, mut theirs, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             let us = load(&ours, modern, time).await?;
-            mine.push(us.per_second);
+            mine.push(us);
             if let Some(rmcp) = &rmcp {
                 let them = load(rmcp, modern, time).await?;
-                theirs.push(them.per_second);
-                ratio.push(us.per_second / them.per_second);
+                theirs.push(them);
+                ratio.push(us / them);
             }
         }
         report.add(format!("plain_per_s_{name}"), mine, Bound::None);
@@ -205,7 +212,7 @@ async fn plain(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u
     Ok(())
 }
 
-async fn load(server: &Server, modern: bool, time: Duration) -> Result<Load> {
+async fn load(server: &Server, modern: bool, time: Duration) -> Result<f64> {
     let mut workers = match modern {
         true => server.modern_workers(AT_ONCE).await?,
         false => server.legacy_workers(AT_ONCE).await?,
@@ -247,7 +254,12 @@ impl Work for ThreeSteps {
         loop {
             let seen = self.connection.ask(&get).await?.json()?;
             match seen["result"]["status"].as_str() {
-                Some("completed") => return Ok(()),
+                Some("completed") => {
+                    return match seen["result"]["result"]["content"][0]["text"].as_str() {
+                        Some("4") => Ok(()),
+                        _ => Err(format!("the task came to {seen}").into()),
+                    };
+                }
                 // As a client that is in a hurry: sooner it would only ask in vain.
                 Some("working") => tokio::time::sleep(Duration::from_millis(2)).await,
                 _ => return Err(format!("the task is {seen}").into()),
@@ -256,7 +268,21 @@ impl Work for ThreeSteps {
     }
 }
 
-/// Durable tools of three steps, and what the reply to a call costs that makes a task durable.
+/// Completed tasks of three steps a second, by clients that are spread over the servers.
+async fn three_steps(servers: &[Server], time: Duration) -> Result<f64> {
+    let mut workers = Vec::new();
+    for server in servers.iter().cycle().take(AT_ONCE) {
+        workers.push(ThreeSteps {
+            connection: server.connect().await?,
+            create: server.three(),
+            address: server.address,
+        });
+    }
+    run(workers, time).await
+}
+
+/// Durable tools of three steps, ours and FastMCP's in turn; and what the reply to a call costs that makes
+/// a task durable.
 async fn durable(
     args: &EngineArgs,
     report: &mut Report,
@@ -265,20 +291,26 @@ async fn durable(
 ) -> Result<()> {
     let dir = args.scratch()?;
     let ours = Server::ours(&dir.path().join("store").to_string_lossy(), 0)?;
-    let three = ours.modern("tools/call", "three", call("three", json!({ "n": 1 })), true);
-    let mut per_second = Vec::new();
+    let fastmcp = match &args.fastmcp {
+        Some(command) => Some(FastMcp::start(command, dir.path())?),
+        None => None,
+    };
+    let (mut mine, mut theirs, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let mut workers = Vec::new();
-        for _ in 0..AT_ONCE {
-            workers.push(ThreeSteps {
-                connection: ours.connect().await?,
-                create: three.clone(),
-                address: ours.address,
-            });
+        let us = three_steps(slice::from_ref(&ours), time).await?;
+        mine.push(us);
+        if let Some(fastmcp) = &fastmcp {
+            let them = three_steps(fastmcp.servers(), time).await?;
+            theirs.push(them);
+            ratio.push(us / them);
         }
-        per_second.push(run(workers, time).await?.per_second);
     }
-    report.add("durable_per_s", per_second, Bound::None);
+    report.add("durable_per_s", mine, Bound::None);
+    if fastmcp.is_some() {
+        report.add("fastmcp_redis_per_s", theirs, Bound::None);
+        report.add("durable_vs_fastmcp_redis", ratio, Bound::AtLeast(30.0));
+    }
+    drop(fastmcp);
     created(args, report, &ours, dir.path(), rounds).await
 }
 
@@ -291,7 +323,7 @@ async fn created(
     dir: &Path,
     rounds: u32,
 ) -> Result<()> {
-    let three = ours.modern("tools/call", "three", call("three", json!({ "n": 1 })), true);
+    let three = ours.three();
     let (mut ratio, mut create_us) = (Vec::new(), Vec::new());
     let commits = floor::Commits::open(dir)?;
     let (mut connection, plain) = (ours.connect().await?, ours.plain());
@@ -342,9 +374,9 @@ async fn get(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u32
             workers.push(Getting { connection, address: ours.address, many, at });
         }
         let got = run(workers, time).await?;
-        ratio.push(got.per_second / plain.per_second);
-        plain_us.push((between - before) / (plain.per_second * time.as_secs_f64()));
-        get_us.push((ours.cpu_us()? - between) / (got.per_second * time.as_secs_f64()));
+        ratio.push(got / plain);
+        plain_us.push((between - before) / (plain * time.as_secs_f64()));
+        get_us.push((ours.cpu_us()? - between) / (got * time.as_secs_f64()));
     }
     report.add("plain_cpu_us", plain_us, Bound::None);
     report.add("get_1m_cpu_us", get_us, Bound::None);

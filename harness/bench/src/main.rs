@@ -6,6 +6,7 @@
 
 mod child;
 mod cross;
+mod fastmcp;
 mod floor;
 mod history;
 mod http;
@@ -54,6 +55,9 @@ pub(crate) struct EngineArgs {
     /// The `peers` program, to measure others in the same run.
     #[arg(long)]
     pub(crate) peers: Option<PathBuf>,
+    /// The Python and the script of a FastMCP server, to measure it in the same run.
+    #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
+    pub(crate) fastmcp: Option<Vec<PathBuf>>,
     /// Only the parts whose name contains this.
     #[arg(long)]
     pub(crate) only: Option<String>,
