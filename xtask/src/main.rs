@@ -39,6 +39,8 @@ enum Task {
     Crash(Crash),
     /// Runs the public conformance suite of MCP against a server with all its fixtures.
     Conformance,
+    /// Sends the front all kinds of nonsense over HTTP and stdio: it must answer and stay.
+    Fuzz(Fuzz),
     /// Holds every message that the server sends in its tests against the official schemas of MCP.
     Schemas,
 }
@@ -81,6 +83,16 @@ struct Crash {
     processes: u32,
 }
 
+#[derive(clap::Args)]
+struct Fuzz {
+    /// How many requests.
+    #[arg(long, default_value_t = 1_000_000)]
+    cases: u32,
+    /// Fixes them; by chance if absent.
+    #[arg(long)]
+    seed: Option<u32>,
+}
+
 fn main() -> ExitCode {
     let clock = Instant::now();
     let result = match Cli::parse().task {
@@ -89,6 +101,7 @@ fn main() -> ExitCode {
         Task::Bench { what: Bench::Http(args) } => bench("http", args),
         Task::Crash(args) => crash(&args),
         Task::Conformance => conformance::conformance(),
+        Task::Fuzz(args) => fuzz(&args),
         Task::Schemas => schemas::schemas(&schemas::THOSE_THAT_TALK),
     };
     match result {
@@ -160,6 +173,15 @@ fn crash(args: &Crash) -> Result<()> {
         supervisor.args(["--seed", &seed.to_string()]);
     }
     run(supervisor)
+}
+
+fn fuzz(args: &Fuzz) -> Result<()> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = args.seed.unwrap_or_else(|| since.map_or(1, |since| since.subsec_nanos()));
+    println!("xtask: seed {seed}");
+    let mut test = cargo(&["test", "--release", "--package", "steadfast-mcp", "--test", "fuzz"]);
+    test.env("FUZZ_CASES", args.cases.to_string()).env("FUZZ_SEED", seed.to_string());
+    run(test)
 }
 
 fn bench(what: &str, args: Measure) -> Result<()> {

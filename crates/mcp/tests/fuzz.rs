@@ -1,7 +1,8 @@
 //! Whatever comes in at the door: never a panic, never a hang, always an answer that the protocol knows,
 //! and the next request is served as if nothing had been.
 //!
-//! `FUZZ_CASES` says how many cases there are (10,000 if it is not set), `FUZZ_SEED` where they begin.
+//! `FUZZ_CASES` says how many cases there are (10,000 if it is not set), `FUZZ_SEED` where they begin:
+//! `cargo xtask fuzz` tries more.
 
 #![allow(clippy::unwrap_used)]
 
