@@ -1,6 +1,7 @@
 //! Everything a developer runs: `cargo xtask --help`.
 #![allow(clippy::print_stdout)] // It talks to a person.
 
+mod clients;
 mod conformance;
 mod npm;
 mod python;
@@ -28,7 +29,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Format, lints, docs, all tests with what the server says in them held against the official
-    /// schemas, a short crash loop, the conformance suite: what must pass before a change lands.
+    /// schemas, a short crash loop, the conformance suite, clients of others: what must pass before a
+    /// change lands.
     Test,
     /// Measures against floors on this machine, in one run.
     Bench {
@@ -43,6 +45,12 @@ enum Task {
     Fuzz(Fuzz),
     /// Holds every message that the server sends in its tests against the official schemas of MCP.
     Schemas,
+    /// Runs clients that others wrote against a server that is killed in the middle.
+    Clients {
+        /// Only those whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -103,6 +111,7 @@ fn main() -> ExitCode {
         Task::Conformance => conformance::conformance(),
         Task::Fuzz(args) => fuzz(&args),
         Task::Schemas => schemas::schemas(&schemas::THOSE_THAT_TALK),
+        Task::Clients { only } => clients::clients(only.as_deref()),
     };
     match result {
         Ok(()) => {
@@ -147,7 +156,8 @@ fn test() -> Result<()> {
     // looks further.
     crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;
     crash(&Crash { kills: 40, seed: Some(2), processes: 2 })?;
-    conformance::conformance()
+    conformance::conformance()?;
+    clients::clients(None)
 }
 
 /// Where all that is built goes.
@@ -206,7 +216,7 @@ fn bench(what: &str, args: Measure) -> Result<()> {
         bench.arg("--peers").arg(dir.join("target/release/peers"));
         if what == "http" {
             system::have(&["redis-server", "--version"], &["redis-server"])?;
-            let python = python::install(&dir.join("fastmcp"), "fastmcp")?;
+            let python = python::install(&dir.join("fastmcp/requirements.txt"), "fastmcp")?;
             bench.arg("--fastmcp").arg(python).arg(dir.join("fastmcp/server.py"));
         }
     }

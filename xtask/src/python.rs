@@ -8,13 +8,11 @@ use std::{
 
 use crate::{Result, run, system, target};
 
-/// Installs what the `requirements.txt` in a directory says into an environment of this name among the
-/// built, and returns its Python.
-pub(crate) fn install(from: &Path, name: &str) -> Result<PathBuf> {
+/// Installs what a list says into an environment of this name among the built, and returns its Python.
+pub(crate) fn install(list: &Path, name: &str) -> Result<PathBuf> {
     let place = target().join(name);
     let failed = |error| format!("{} can't be prepared: {error}", place.display());
-    let list = from.join("requirements.txt");
-    let wanted = fs::read(&list).map_err(failed)?;
+    let wanted = fs::read(list).map_err(failed)?;
     // Written when all is there.
     let done = place.join("installed-requirements.txt");
     let python = place.join("bin/python");

@@ -40,6 +40,8 @@ struct State {
     queue: VecDeque<String>,
     /// Questions that are out, by task and key.
     asked: HashMap<(String, String), Asked>,
+    /// Tasks that the client has shown to know.
+    looked_at: HashSet<String>,
     /// The streams of calls that can be taken up again, by task.
     calls: HashMap<String, CallStream>,
     /// Who waits for the response to a request of ours, by its id.
@@ -83,6 +85,7 @@ impl Session {
             stream: None,
             queue: VecDeque::new(),
             asked: HashMap::new(),
+            looked_at: HashSet::new(),
             calls: HashMap::new(),
             expected: HashMap::new(),
             requests: 0,
@@ -194,6 +197,19 @@ impl Session {
         };
         state.asked.insert(place, Asked { on: Some(on.clone()), times, sent, by_task: false });
         Some(times)
+    }
+
+    /// Notes that the client looks at a task. True if it has done so before.
+    pub(crate) fn look_at(&self, task: &str) -> bool {
+        let mut state = self.state();
+        if state.looked_at.len() > 4 * QUEUE {
+            state.looked_at.clear();
+        }
+        !state.looked_at.insert(task.to_owned())
+    }
+
+    pub(crate) fn has_looked_at(&self, task: &str) -> bool {
+        self.state().looked_at.contains(task)
     }
 
     /// Opens the stream of a call, in place of the one before, which ends. Fires when this one is to

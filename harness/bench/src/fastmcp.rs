@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread::{available_parallelism, sleep},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -17,15 +17,16 @@ pub(crate) struct FastMcp {
 }
 
 impl FastMcp {
-    /// A process for each core, as a Python uses but one. Clients stay with one of them, which costs less
-    /// than any balancer.
-    pub(crate) fn start(command: &[PathBuf], dir: &Path) -> Result<FastMcp> {
+    /// So many processes. Clients stay with one of them, which costs less than any balancer.
+    pub(crate) fn start(command: &[PathBuf], dir: &Path, processes: usize) -> Result<FastMcp> {
         let [python, script] = command else { return Err("a Python and a script".into()) };
         eprintln!("FastMCP on Redis, append-only file, flushed once a second as shipped");
-        let redis = Redis::start(dir)?;
+        let dir = dir.join(format!("redis-{processes}"));
+        std::fs::create_dir(&dir)?;
+        let redis = Redis::start(&dir)?;
         let arguments = [script.to_str().ok_or("a script with an odd name")?, &redis.url];
         let mut servers = Vec::new();
-        for _ in 0..available_parallelism()?.get() {
+        for _ in 0..processes {
             servers.push(Server::start(python, &arguments)?);
         }
         Ok(FastMcp { servers, _redis: redis })

@@ -214,7 +214,8 @@ impl Front {
             Some(Ended::Result(result)) => {
                 let offer = self.catalog.offer();
                 let entry = offer.tools.get(&info.tool).map(AsRef::as_ref);
-                let inner = self.call_object(Object::new(), client, entry, &result)?;
+                // It is a whole result of its own, type and all: ext-tasks refuses it otherwise.
+                let inner = self.call_object(self.result(client), client, entry, &result)?;
                 let Recorded { meta, .. } = recorded(&result)?;
                 let inner = match meta.is_empty() {
                     true => inner.close(),

@@ -238,10 +238,14 @@ impl Front {
 
 impl Front {
     /// Asks the questions of a session's tasks on its own stream, as long as that is open: those that
-    /// are open now, and those that come.
+    /// are open now, and those that come. In 2025-11-25 only of tasks that the client has looked at: a
+    /// question that overtakes the answer to the call is about a task that the client doesn't know yet,
+    /// and ext-tasks dismisses it.
     pub(crate) async fn ask_on_stream(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
         let mut news = self.engine.questions();
         let tasks = self.tasks(&session.client);
+        // With companions the client may know the task by way of tools.
+        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
         loop {
             news.mark_unchanged();
             let list = ListTasks {
@@ -259,6 +263,9 @@ impl Front {
                 }
             };
             for one in waiting {
+                if shows && !session.has_looked_at(one.id.as_str()) {
+                    continue;
+                }
                 if let Ok(info) = tasks.get(&one.id).await {
                     self.send_questions(&session, &info, &stream, Some(&info.id), None).await;
                 }

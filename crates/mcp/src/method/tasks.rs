@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use steadfast_core::TaskId;
 use steadfast_engine::{CallError, ListTasks, TaskInfo};
 
-use super::{Reply, params, questions, task_error, tools::Paged};
+use super::{Reply, call::SESSION_TAG, params, questions, task_error, tools::Paged};
 use crate::{
     audit,
+    client::Client,
     front::{Front, Request},
     wire::{Object, RpcError},
 };
@@ -72,7 +73,25 @@ impl Front {
             let object = self.detailed_task(self.result(client), client, &info)?;
             Ok(self.close(client, object))
         } else {
+            self.ask_who_looks(request, &info).await;
             Ok(self.task_object(Object::new(), client, &info).close())
+        }
+    }
+
+    /// Sends the questions of a task to a session that follows it, on the session's own stream: to the
+    /// one that started it, now that it shows to know it, and to another when it looks again. One that
+    /// took it up by its id may call for the result only when it is over, and at the first look may not
+    /// be ready for a question yet, and dismiss it.
+    async fn ask_who_looks(&self, request: &Request<'_>, info: &TaskInfo) {
+        let Some(session) = &request.session else { return };
+        let own = info.tags.get(SESSION_TAG).is_some_and(|of| *of == session.id);
+        let asks = !info.questions.is_empty();
+        if !own && !asks {
+            return;
+        }
+        let again = session.look_at(info.id.as_str());
+        if let (true, Some(stream)) = (asks && (own || again), session.stream()) {
+            self.send_questions(session, info, &stream, Some(&info.id), None).await;
         }
     }
 
@@ -88,9 +107,7 @@ impl Front {
         if client.revision.is_stateless() {
             match done {
                 // Cancelling what is over is no error any more.
-                Ok(_) | Err(CallError::Terminal { .. }) => {
-                    Ok(self.close(client, self.result(client)))
-                }
+                Ok(_) | Err(CallError::Terminal { .. }) => Ok(self.acknowledgement(client)),
                 Err(error) => Err(task_error(error)),
             }
         } else {
@@ -113,7 +130,12 @@ impl Front {
         let info = self.named(request, &task_id).await?;
         audit::steered(client, &task_id, request.method);
         questions::apply(&tasks, &info, &input_responses).await.map_err(task_error)?;
-        Ok(self.close(client, self.result(client)))
+        Ok(self.acknowledgement(client))
+    }
+
+    /// Without a word of who we are: rmcp's client takes what has `_meta` for the result of a tool.
+    fn acknowledgement(&self, client: &Client) -> String {
+        self.result(client).close()
     }
 
     /// Waits for the end of a task, and asks its questions meanwhile.

@@ -88,6 +88,7 @@ async fn only_valid_changes_of_status_must_be_made() {
         let task = client.task(id, tool, arguments).await;
         let (mut before, mut answers) = (task["status"].clone(), [yes(), no.clone()].to_vec());
         assert_eq!(before, "working");
+        client.result(id + 10, "tasks/get", named(&task)).await;
         while before != end {
             let event = events.next().await.unwrap();
             if event["method"] == "elicitation/create" {

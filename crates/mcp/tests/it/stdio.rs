@@ -169,13 +169,22 @@ async fn a_client_of_2025_11_25_asks_answers_and_follows_a_task() {
     let mut params = call("approve", json!({ "item": "lamp" }));
     params["task"] = json!({ "ttl": 60000 });
     peer.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
-    let (mut task, mut question) = (Value::Null, Value::Null);
-    while task.is_null() || question.is_null() {
+    let (mut task, mut question, mut looked) = (Value::Null, Value::Null, false);
+    while question.is_null() || !looked {
         let message = peer.next().await;
         match message["method"].as_str() {
             Some("elicitation/create") => question = message,
             Some("notifications/tasks/status") => {}
-            _ => task = message["result"]["task"].clone(),
+            _ if message["id"] == 1 => {
+                task = message["result"]["task"].clone();
+                // It is asked when it has shown to know the task.
+                let params = json!({ "taskId": task["taskId"] });
+                peer.send(
+                    json!({ "jsonrpc": "2.0", "id": 4, "method": "tasks/get", "params": params }),
+                )
+                .await;
+            }
+            _ => looked = true,
         }
     }
     let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];

@@ -222,6 +222,13 @@ async fn a_question_goes_out_on_the_sessions_own_stream_if_nobody_waits_for_the_
     let (_site, client) = client().await;
     let mut events = client.listen().await.events();
     let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    // Not before the client looks at the task: it may not have seen the answer to its call yet.
+    let told = events.next().await.unwrap();
+    assert_eq!(
+        (&told["method"], &told["params"]["status"]),
+        (&json!("notifications/tasks/status"), &json!("input_required"))
+    );
+    client.result(2, "tasks/get", named(&task)).await;
     let question = asked(&mut events).await;
     assert_eq!(question["params"]["_meta"][RELATED], named(&task));
     client.say(&answer(&question, yes())).await;
@@ -249,6 +256,7 @@ async fn changes_of_status_are_told_on_the_sessions_stream_with_the_whole_task()
     let (_site, client) = client().await;
     let mut events = client.listen().await.events();
     let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    client.result(4, "tasks/get", named(&task)).await;
     let (mut statuses, mut question) = (Vec::new(), Value::Null);
     while statuses.last() != Some(&json!("completed")) {
         let event = events.next().await.unwrap();
@@ -399,4 +407,23 @@ async fn a_task_can_be_followed_from_another_session_after_a_restart() {
     client.say(&answer(&question, yes())).await;
     assert_eq!(events.next().await.unwrap()["result"]["content"][0]["text"], "approved: true");
     assert_eq!(count.get(), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_looks_again_at_a_task_of_another_is_asked_on_its_own_stream() {
+    let (site, first) = client().await;
+    let task = first.task(1, "approve", json!({ "item": "lamp" })).await;
+    first.until(task["taskId"].as_str().unwrap(), "input_required").await;
+    first.end().await;
+
+    // As ext-tasks does it: it polls, and asks for the result only when the task is over.
+    let second = Legacy::open(&site, "2025-11-25", elicits()).await;
+    let mut events = second.listen().await.events();
+    for id in [1, 2] {
+        assert_eq!(second.result(id, "tasks/get", named(&task)).await["status"], "input_required");
+    }
+    let question = asked(&mut events).await;
+    assert_eq!(question["params"]["_meta"][RELATED], named(&task));
+    second.say(&answer(&question, yes())).await;
+    second.until(task["taskId"].as_str().unwrap(), "completed").await;
 }

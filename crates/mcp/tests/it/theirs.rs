@@ -43,6 +43,13 @@ async fn next(events: &mut Events, method: &str) -> Value {
 }
 
 impl Legacy {
+    /// Starts a task and looks at it, which is when it is asked on the session's own stream.
+    async fn follow(&self, id: u64, item: &str) -> Value {
+        let task = self.task(id, "approve", json!({ "item": item })).await;
+        self.result(id + 1, "tasks/get", named(&task)).await;
+        task
+    }
+
     async fn reply(&self, request: &Value, result: Value) {
         self.say(&answer(request, result)).await;
     }
@@ -199,10 +206,10 @@ async fn a_clients_task_that_fails_or_is_lost_is_an_error_that_the_author_sees()
 async fn a_clients_task_is_cancelled_when_the_question_is_no_longer_needed() {
     let (_site, client) = open(able()).await;
     let mut events = client.listen().await.events();
-    let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    let task = client.follow(1, "lamp").await;
     let question = next(&mut events, "elicitation/create").await;
     client.take(&question, 60_000).await;
-    client.result(2, "tasks/cancel", named(&task)).await;
+    client.result(3, "tasks/cancel", named(&task)).await;
     let cancel = next(&mut events, "tasks/cancel").await;
     assert_eq!(cancel["params"], json!({ "taskId": "theirs" }));
     client.reply(&cancel, theirs("cancelled", 100)).await;
@@ -214,11 +221,11 @@ async fn a_client_that_has_not_declared_cancel_is_not_asked_to() {
     capabilities["tasks"].as_object_mut().unwrap().remove("cancel");
     let (_site, client) = open(capabilities).await;
     let mut events = client.listen().await.events();
-    let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    let task = client.follow(1, "lamp").await;
     let question = next(&mut events, "elicitation/create").await;
     client.take(&question, 60_000).await;
-    client.result(2, "tasks/cancel", named(&task)).await;
-    client.task(3, "approve", json!({ "item": "chair" })).await;
+    client.result(3, "tasks/cancel", named(&task)).await;
+    client.follow(4, "chair").await;
     // The next that is said is about something else.
     next(&mut events, "elicitation/create").await;
 }
@@ -246,7 +253,7 @@ async fn a_task_that_nobody_offered_is_no_answer() {
 async fn a_second_task_for_the_same_question_is_cancelled() {
     let (_site, client) = open(able()).await;
     let mut events = client.listen().await.events();
-    client.task(1, "approve", json!({ "item": "lamp" })).await;
+    client.follow(1, "lamp").await;
     let question = next(&mut events, "elicitation/create").await;
     client.take(&question, 60_000).await;
     let mut other = theirs("working", 60_000);

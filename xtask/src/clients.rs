@@ -1,0 +1,260 @@
+//! Clients that others wrote, against the server in `harness/clients`, over HTTP and stdio.
+//!
+//! Each client has a program there that does what `contract.mjs` describes. First it does everything
+//! once. Then it begins an order and is told its question: server and client are killed, and a new
+//! process of the client finishes the order on a new server with the same store. What the tools did is
+//! counted in a file.
+
+mod process;
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+
+use self::process::{Running, Server, kill};
+use crate::{Result, built, cargo, npm, python, root, run, target};
+
+const OLD: &str = "2025-11-25";
+const NEW: &str = "2026-07-28";
+
+/// A client, in a generation of the protocol.
+struct Client {
+    name: &'static str,
+    generation: &'static str,
+    /// What it can't do, and is not asked for.
+    lacks: &'static str,
+    program: fn(&Installed) -> Vec<OsString>,
+}
+
+const CLIENTS: [Client; 8] = [
+    Client {
+        name: "ext-tasks 0.2.2, client 2.4",
+        generation: NEW,
+        lacks: "",
+        program: |at| at.node("ext-tasks.mjs"),
+    },
+    Client {
+        name: "ext-tasks 0.2.2, client 2.4",
+        generation: OLD,
+        lacks: "",
+        program: |at| at.node("ext-tasks.mjs"),
+    },
+    Client {
+        name: "sdk 1.32 (TypeScript)",
+        generation: OLD,
+        lacks: "",
+        program: |at| at.node("sdk-1.mjs"),
+    },
+    Client {
+        name: "mcp 1.30 (Python)",
+        generation: OLD,
+        lacks: "looking at a task while it asks its user",
+        program: |at| vec![at.mcp.clone().into(), at.scripts.join("python-mcp.py").into()],
+    },
+    Client {
+        name: "fastmcp 4.1.2",
+        generation: NEW,
+        lacks: "taking up a task by its id: the handle is made by hand",
+        program: |at| vec![at.fastmcp.clone().into(), at.scripts.join("fastmcp-4.py").into()],
+    },
+    Client {
+        name: "rmcp 3.8",
+        generation: NEW,
+        lacks: "",
+        program: |_| vec![built("debug", "rmcp-client").into()],
+    },
+    Client {
+        name: "mcpdo (Inspector 2.12)",
+        generation: NEW,
+        lacks: "saying which task a call became: another connection lists it",
+        program: |at| at.node("mcpdo.mjs"),
+    },
+    Client {
+        name: "mcpdo (Inspector 2.12)",
+        generation: OLD,
+        lacks: "",
+        program: |at| at.node("mcpdo.mjs"),
+    },
+];
+
+pub(crate) fn clients(only: Option<&str>) -> Result<()> {
+    let chosen = CLIENTS.iter().filter(|client| only.is_none_or(|part| client.name.contains(part)));
+    let chosen: Vec<&Client> = chosen.collect();
+    if chosen.is_empty() {
+        return Err(format!("there is no client {}", only.unwrap_or_default()));
+    }
+    let installed = Installed::new()?;
+    run(cargo(&["build", "--quiet", "--package", "steadfast-clients"]))?;
+
+    println!(
+        "\n{:<28} {:<10} {:<6} {:<12} {:<12} {:>5}",
+        "client", "generation", "over", "whole", "killed", "s"
+    );
+    let mut wrong = Vec::new();
+    for client in chosen {
+        for over in ["http", "stdio"] {
+            let clock = Instant::now();
+            let case = Case::new(client, over, &installed)?;
+            let outcomes = [case.whole(), case.killed()];
+            let shown = outcomes.each_ref().map(|outcome| match outcome {
+                Ok(()) => "passed",
+                Err(_) => "FAILED",
+            });
+            println!(
+                "{:<28} {:<10} {over:<6} {:<12} {:<12} {:>5.1}",
+                client.name,
+                client.generation,
+                shown[0],
+                shown[1],
+                clock.elapsed().as_secs_f64()
+            );
+            let named = |error| format!("{}, {}, {over}: {error}", client.name, client.generation);
+            wrong.extend(outcomes.into_iter().filter_map(|outcome| outcome.err().map(named)));
+        }
+    }
+    println!("\nnot asked for, because the client can't:");
+    for client in CLIENTS.iter().filter(|client| !client.lacks.is_empty()) {
+        println!("  {}: {}", client.name, client.lacks);
+    }
+    println!();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("clients:\n  {}", wrong.join("\n  "))),
+    }
+}
+
+/// Where everything is.
+struct Installed {
+    node: PathBuf,
+    mcp: PathBuf,
+    fastmcp: PathBuf,
+    /// The scripts, where they find their modules.
+    scripts: PathBuf,
+}
+
+impl Installed {
+    fn new() -> Result<Installed> {
+        let from = root().join("harness/clients");
+        let scripts = npm::install(&from, "clients")?;
+        let failed = |error| format!("{} can't be prepared: {error}", scripts.display());
+        for file in fs::read_dir(&from).map_err(failed)? {
+            let file = file.map_err(failed)?.path();
+            let script = file.extension().is_some_and(|kind| kind == "mjs" || kind == "py");
+            if let (true, Some(name)) = (script, file.file_name()) {
+                fs::copy(&file, scripts.join(name)).map_err(failed)?;
+            }
+        }
+        Ok(Installed {
+            node: scripts.join("node_modules/node/bin/node"),
+            mcp: python::install(&from.join("python-mcp.txt"), "clients-python-mcp")?,
+            fastmcp: python::install(&from.join("fastmcp-4.txt"), "clients-fastmcp-4")?,
+            scripts,
+        })
+    }
+
+    fn node(&self, script: &str) -> Vec<OsString> {
+        vec![self.node.clone().into(), self.scripts.join(script).into()]
+    }
+}
+
+/// A client over a transport, with a place of its own.
+struct Case<'a> {
+    client: &'a Client,
+    over: &'static str,
+    installed: &'a Installed,
+    dir: PathBuf,
+}
+
+impl Case<'_> {
+    fn new<'a>(
+        client: &'a Client,
+        over: &'static str,
+        installed: &'a Installed,
+    ) -> Result<Case<'a>> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let name: String = client.name.chars().map(plain).collect();
+        let dir =
+            target().join("clients/cases").join(format!("{name}-{}-{over}", client.generation));
+        let failed = |error| format!("{} can't be made: {error}", dir.display());
+        if dir.exists() {
+            fs::remove_dir_all(&dir).map_err(failed)?;
+        }
+        fs::create_dir_all(&dir).map_err(failed)?;
+        Ok(Case { client, over, installed, dir })
+    }
+
+    /// Everything, on one server.
+    fn whole(&self) -> Result<()> {
+        let (_server, target) = self.server()?;
+        self.run("whole", &target, None)?.wait()?;
+        self.effects(&["fails whole", "quick whole", "reserve whole", "ship whole"])
+    }
+
+    /// An order, with a kill of both sides while it asks.
+    fn killed(&self) -> Result<()> {
+        fs::remove_file(self.dir.join("effects")).ok();
+        let (server, target) = self.server()?;
+        let begun = self.run("begin", &target, None)?;
+        let task = begun.task()?;
+        self.effects(&["reserve killed"])?;
+        // Over stdio only the server itself knows its number.
+        let pid = fs::read_to_string(self.dir.join("pid")).map_err(|error| error.to_string())?;
+        kill(&pid)?;
+        drop((begun, server));
+
+        let (_server, target) = self.server()?;
+        self.run("finish", &target, Some(&task))?.wait()?;
+        self.effects(&["reserve killed", "ship killed"])
+    }
+
+    /// The server, if it is not for the client to start, and what a client is told of it.
+    fn server(&self) -> Result<(Option<Server>, Value)> {
+        let file = |name| self.dir.join(name).into_os_string();
+        let mut words = vec![built("debug", "clients-server").into_os_string()];
+        for name in ["store", "effects", "pid"] {
+            words.extend([format!("--{name}").into(), file(name)]);
+        }
+        let generation = self.client.generation;
+        if self.over == "stdio" {
+            words.push("--stdio".into());
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            return Ok((None, json!({ "generation": generation, "command": words })));
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(["--listen", "127.0.0.1:0", "--anonymous-list"]);
+        let server = Server::start(command)?;
+        let target = json!({ "generation": generation, "url": server.url });
+        Ok((Some(server), target))
+    }
+
+    fn run(&self, phase: &str, target: &Value, task: Option<&str>) -> Result<Running> {
+        let words = (self.client.program)(self.installed);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args([phase, &target.to_string()]).args(task);
+        Running::start(command, &self.dir.join(format!("{phase}.log")))
+    }
+
+    /// What the tools did, each exactly once.
+    fn effects(&self, wanted: &[&str]) -> Result<()> {
+        let text = fs::read_to_string(self.dir.join("effects")).unwrap_or_default();
+        let mut found: Vec<&str> = text.lines().collect();
+        found.sort_unstable();
+        match found == wanted {
+            true => Ok(()),
+            false => Err(format!("the tools did {found:?} in place of {wanted:?}")),
+        }
+    }
+}
+
+/// The last lines of a log.
+fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(25)..].join("\n    ")
+}
