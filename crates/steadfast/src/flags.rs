@@ -1,4 +1,5 @@
 //! What a server's user can set: flags, and the environment behind them.
+#![allow(rustdoc::bare_urls)] // The comments are what --help says.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
