@@ -34,7 +34,8 @@ impl Adder {
     }
 }
 
-#[tool_handler]
+// Made once, and not for each call.
+#[tool_handler(router = self.tool_router)]
 impl ServerHandler for Adder {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
