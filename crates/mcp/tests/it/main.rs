@@ -5,6 +5,7 @@
 
 mod http;
 mod late;
+mod rounds_2026;
 mod site;
 mod tools;
 mod traffic;
