@@ -301,13 +301,13 @@ fn read<I: DeserializeOwned>(input: &Json) -> Result<I> {
 struct Promise {
     made: bool,
     /// There once the tool is offered.
-    validator: Arc<OnceLock<jsonschema::Validator>>,
+    schema: Arc<OnceLock<(Value, jsonschema::Validator)>>,
 }
 
 impl Promise {
     /// The result, if it is as was said. An error of the tool need not be.
     fn kept_by(&self, result: CallResult) -> Result<CallResult> {
-        let Some(validator) = self.validator.get().filter(|_| !result.is_error) else {
+        let Some((_, validator)) = self.schema.get().filter(|_| !result.is_error) else {
             return Ok(result);
         };
         let broken = |reason: String| {
@@ -350,8 +350,12 @@ impl ToolEntry {
         if let Some(output) = &tool.output_schema {
             let validator = jsonschema::validator_for(output).map_err(|e| wrong(e.to_string()))?;
             if tool.promise.made {
-                // It may be there already: then of the same schema.
-                let _ = tool.promise.validator.set(validator);
+                // A copy of the tool may have been offered already.
+                let (made, _) = tool.promise.schema.get_or_init(|| (output.clone(), validator));
+                if made != output {
+                    let reason = "a copy of this tool is offered with another output schema";
+                    return Err(wrong(reason.into()));
+                }
             }
         }
         let headers = headers::find(input).map_err(wrong)?;

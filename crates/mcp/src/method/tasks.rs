@@ -29,8 +29,19 @@ struct Update {
 }
 
 /// The task that the parameters name.
-fn id(text: &str) -> Result<TaskId, RpcError> {
-    TaskId::new(text).map_err(|_| RpcError::invalid_params("task not found"))
+fn id(request: &Request<'_>, text: &str) -> Result<TaskId, RpcError> {
+    TaskId::new(text).map_err(|_| {
+        audit::not_found(&request.client, text, request.method);
+        RpcError::invalid_params("task not found")
+    })
+}
+
+/// Why a call on a task came to nothing. That there is no such task is noted.
+fn refused(request: &Request<'_>, task_id: &str, error: CallError) -> RpcError {
+    if matches!(error, CallError::Unknown(_) | CallError::Expired(_)) {
+        audit::not_found(&request.client, task_id, request.method);
+    }
+    task_error(error)
 }
 
 /// In 2026-07-28 only a client that has said that it knows tasks can ask for them.
@@ -52,16 +63,10 @@ impl Front {
     /// The task that the parameters name, if it is the caller's.
     async fn named(&self, request: &Request<'_>, task_id: &str) -> Result<TaskInfo, RpcError> {
         self.check_rate(request)?;
-        let client = &request.client;
-        let found = match id(task_id) {
-            Ok(id) => self.tasks(client).get(&id).await.map_err(task_error),
-            Err(error) => Err(error),
-        };
-        match &found {
-            Ok(_) => audit::retrieved(client, task_id, request.method),
-            Err(_) => audit::not_found(client, task_id, request.method),
-        }
-        found
+        let found = self.tasks(&request.client).get(&id(request, task_id)?).await;
+        let info = found.map_err(|error| refused(request, task_id, error))?;
+        audit::retrieved(&request.client, task_id, request.method);
+        Ok(info)
     }
 
     pub(super) async fn get_task(&self, request: &Request<'_>) -> Reply {
@@ -98,24 +103,26 @@ impl Front {
     pub(super) async fn cancel_task(&self, request: &Request<'_>) -> Reply {
         check_client(request)?;
         let Named { task_id } = params(request)?;
-        let client = &request.client;
-        let id = self.named(request, &task_id).await?.id;
+        self.check_rate(request)?;
+        let (client, id) = (&request.client, id(request, &task_id)?);
         let tasks = self.tasks(client);
         let reason = Some("cancelled by the client".to_owned());
         let done = tasks.cancel(&id, reason).await;
-        audit::steered(client, &task_id, request.method);
+        if done.is_ok() {
+            audit::steered(client, &task_id, request.method);
+        }
         if client.revision.is_stateless() {
             match done {
                 // Cancelling what is over is no error any more.
                 Ok(_) | Err(CallError::Terminal { .. }) => Ok(self.acknowledgement(client)),
-                Err(error) => Err(task_error(error)),
+                Err(error) => Err(refused(request, &task_id, error)),
             }
         } else {
             done.map_err(|error| match error {
                 CallError::Terminal { status, .. } => RpcError::invalid_params(format!(
                     "cannot cancel the task: it is already {status}"
                 )),
-                error => task_error(error),
+                error => refused(request, &task_id, error),
             })?;
             let info = tasks.get(&id).await.map_err(task_error)?;
             Ok(self.task_object(Object::new(), client, &info).close())

@@ -1,12 +1,14 @@
 //! Calls of 2026-07-28 by clients without tasks: answers, what is said on the way, headers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use steadfast_core::Json;
+use steadfast_engine::Engine;
 use steadfast_mcp::{CallResult, Context, NoInput, Server, Settings, Tool};
+use steadfast_store::Disk;
 
 use crate::{
     site::{Site, able, taskless},
@@ -155,6 +157,19 @@ async fn an_input_that_does_not_fit_is_an_error_for_the_model_and_nothing_runs()
 #[derive(Deserialize, JsonSchema)]
 struct Number {
     number: u32,
+}
+
+#[tokio::test]
+async fn a_copy_of_a_tool_cannot_be_offered_with_another_output_schema() {
+    let tool = Tool::plain("tool", |_: NoInput| async { Ok(CallResult::default()) });
+    let start = |kind: &str| {
+        let tool = tool.clone().output_schema(json!({ "type": kind }));
+        Server::new("test").tool(tool).start(Engine::builder(Arc::new(Disk::new().open())))
+    };
+    assert!(start("object").is_ok());
+    assert!(start("object").is_ok());
+    let refused = start("string").err().unwrap().to_string();
+    assert!(refused.contains("another output schema"), "{refused}");
 }
 
 #[tokio::test]

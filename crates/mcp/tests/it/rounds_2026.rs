@@ -9,7 +9,7 @@ use steadfast_engine::{Error, Status};
 use steadfast_mcp::{Auth, Context, Server, Settings, Tool};
 
 use crate::{
-    site::{Site, taskless},
+    site::{Site, able, taskless},
     tools::{Count, server},
 };
 
@@ -124,6 +124,21 @@ async fn a_state_expires_and_its_task_waits_no_longer_for_an_answer() {
     let late = again(first, &asks, yes());
     let (_, error) = site.error(&taskless(), "tools/call", late).await;
     assert_eq!(error["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_question_of_a_task_that_was_handed_out_waits_longer_than_a_state_lives() {
+    let life = Duration::from_millis(200);
+    let settings = Settings { request_state_life: life, ..Settings::default() };
+    let site = Site::start(server(&Count::default()).settings(settings)).await;
+    let first = json!({ "name": "asks_first", "arguments": {} });
+    let asks = site.result(&able(), "tools/call", first.clone()).await;
+    let who = json!({ "who": { "action": "accept", "content": { "name": "Ada" } } });
+    let task = site.result(&able(), "tools/call", again(first, &asks, who)).await;
+    assert_eq!(task["resultType"], "task");
+    site.until(&task, "input_required").await;
+    tokio::time::sleep(2 * life).await;
+    assert_eq!(site.get(&task).await["status"], "input_required");
 }
 
 #[tokio::test]
