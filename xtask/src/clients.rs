@@ -12,6 +12,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
     time::Instant,
 };
 
@@ -96,11 +97,33 @@ pub(crate) fn clients(only: Option<&str>) -> Result<()> {
         "\n{:<28} {:<10} {:<6} {:<12} {:<12} {:>5}",
         "client", "generation", "over", "whole", "killed", "s"
     );
+    // Two at a time: those of the Inspector take as long as all the others.
+    let (inspector, others): (Vec<&Client>, Vec<&Client>) =
+        chosen.into_iter().partition(|client| client.name.starts_with("mcpdo"));
+    let wrong = thread::scope(|scope| {
+        let first = scope.spawn(|| try_all(&inspector, &installed));
+        let mut wrong = try_all(&others, &installed)?;
+        wrong.extend(first.join().map_err(|_| "a client's runner panicked")??);
+        Ok::<_, String>(wrong)
+    })?;
+    println!("\nnot asked for, because the client can't:");
+    for client in CLIENTS.iter().filter(|client| !client.lacks.is_empty()) {
+        println!("  {}: {}", client.name, client.lacks);
+    }
+    println!();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("clients:\n  {}", wrong.join("\n  "))),
+    }
+}
+
+/// Tries clients one after the other, over each transport; what went wrong.
+fn try_all(clients: &[&Client], installed: &Installed) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for client in chosen {
+    for client in clients {
         for over in ["http", "stdio"] {
             let clock = Instant::now();
-            let case = Case::new(client, over, &installed)?;
+            let case = Case::new(client, over, installed)?;
             let outcomes = [case.whole(), case.killed()];
             let shown = outcomes.each_ref().map(|outcome| match outcome {
                 Ok(()) => "passed",
@@ -118,15 +141,7 @@ pub(crate) fn clients(only: Option<&str>) -> Result<()> {
             wrong.extend(outcomes.into_iter().filter_map(|outcome| outcome.err().map(named)));
         }
     }
-    println!("\nnot asked for, because the client can't:");
-    for client in CLIENTS.iter().filter(|client| !client.lacks.is_empty()) {
-        println!("  {}: {}", client.name, client.lacks);
-    }
-    println!();
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(format!("clients:\n  {}", wrong.join("\n  "))),
-    }
+    Ok(wrong)
 }
 
 /// Where everything is.
