@@ -14,6 +14,7 @@ mod error;
 mod memory;
 mod rows;
 mod store;
+#[cfg(feature = "suite")]
 pub mod suite;
 mod write;
 

@@ -145,7 +145,7 @@ impl Parked {
         let far = (n + 20_000 * self.round) * 7_919 % (ANSWERS * stride);
         // The rounds before have answered the first of each stride.
         let waits = far - far % stride + (far % stride).max(self.round);
-        let id = TaskId::new(format!("task-{waits}"))?;
+        let id = TaskId::new(crate::parked::name(waits))?;
         let begun = Instant::now();
         self.tasks.get(&id).await?;
         Ok(begun.elapsed().as_secs_f64())
@@ -159,7 +159,7 @@ impl Parked {
 
     /// Until the task has its answer and has ended.
     async fn answer(&self, n: u64) -> Result<f64> {
-        let id = TaskId::new(format!("task-{}", n * self.stride() + self.round))?;
+        let id = TaskId::new(crate::parked::name(n * self.stride() + self.round))?;
         let begun = Instant::now();
         let yes = Json::of(&serde_json::json!({ "approved": true })).ok();
         self.tasks.answer(&id, "input", Answer { action: Action::Accept, content: yes }).await?;

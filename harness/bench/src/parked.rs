@@ -40,6 +40,11 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
     Ok(())
 }
 
+/// The id of the task with this number. All are of one length.
+pub(crate) fn name(n: u64) -> String {
+    format!("task-{n:07}")
+}
+
 /// Starts tasks through the engine and lets them park on their question.
 pub(crate) async fn fill(path: &Path, count: u64, owner: &Principal) -> Result<()> {
     let engine = tools::engine(path, Duration::ZERO, &Probe::default())?;
@@ -50,7 +55,7 @@ pub(crate) async fn fill(path: &Path, count: u64, owner: &Principal) -> Result<(
         callers.spawn(async move {
             let mut n = lane;
             while n < count {
-                let id = TaskId::new(format!("task-{n}"))?;
+                let id = TaskId::new(name(n))?;
                 match tasks.start("approve", &n).id(id).await {
                     Ok(_) | Err(steadfast_engine::CallError::Exists(_)) => {}
                     Err(error) => return Err(error),
