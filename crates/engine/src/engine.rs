@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use steadfast_core::{Principal, TaskId};
+use steadfast_core::{Principal, TaskId, Timestamp};
 use steadfast_store::{Lease, Store, TaskKey, Touched};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -364,6 +364,18 @@ impl Engine {
     fn change(&self, change: impl FnOnce(&mut Registry)) {
         let mut registry = self.core.registry.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut registry));
+    }
+
+    /// The store that it runs on.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.core.store
+    }
+
+    /// What time it is, by the clock that it runs by.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.core.world.now()
     }
 
     /// Changes whenever a task of any principal may have begun to ask something, in this process or in

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use steadfast_core::Principal;
 
-use crate::wire::{Id, Revision, TASKS};
+use crate::wire::{Id, Revision, RpcError, TASKS};
 
 /// What a client has said that it can do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,6 +100,22 @@ pub(crate) struct Client {
     pub(crate) capabilities: Capabilities,
     /// Its name and version, as it says itself.
     pub(crate) info: Option<Value>,
+}
+
+/// What a client may say of itself, in bytes of JSON: it is kept with its session, and with its tasks.
+const MOST_SAID: usize = 64 << 10;
+
+impl Client {
+    /// Refuses one that says too much of itself.
+    pub(crate) fn within_limits(self) -> Result<Client, RpcError> {
+        let said = serde_json::to_string(&(&self.capabilities, &self.info));
+        match said.map_or(usize::MAX, |said| said.len()) > MOST_SAID {
+            true => Err(RpcError::invalid_params(format!(
+                "the client's capabilities and clientInfo are larger than {MOST_SAID} bytes"
+            ))),
+            false => Ok(self),
+        }
+    }
 }
 
 /// What a durable call is recorded with: what its code may want to know of who called.

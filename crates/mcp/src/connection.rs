@@ -16,7 +16,7 @@ use crate::{
     http::hear,
     method::{self, Opening, initialize},
     outlet::Outlet,
-    session::{Session, random_id},
+    session::Session,
     wire::{
         BadMessage, Id, Message, Received, Revision, RpcError, code, error_response, parse,
         response,
@@ -60,6 +60,9 @@ impl Connection {
             cancel.cancel();
         }
         self.tasks.close();
+        if let Some(session) = self.session() {
+            self.front.sessions.leave(&session.id);
+        }
     }
 
     /// Takes what the client says.
@@ -114,7 +117,7 @@ impl Connection {
                         cancel.cancel();
                     }
                     if let Some(session) = self.session() {
-                        session.cancel(&request_id);
+                        let _ = session.cancel(&request_id);
                     }
                 }
             }
@@ -144,7 +147,7 @@ impl Connection {
         }
         if method == "initialize" {
             let client = Opening::read(params)?.client(self.principal.clone());
-            let session = Arc::new(Session::new(random_id(), client));
+            let session = Arc::new(Session::of_connection(client));
             session.open_stream(self.outlet.clone());
             let reply = initialize(&self.front, &session);
             self.front.sessions.adopt(&session);

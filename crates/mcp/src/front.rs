@@ -83,7 +83,7 @@ impl Front {
         let signature =
             json!({ meta::SERVER_INFO: identity.render(Revision::V2026_07_28) }).to_string();
         Arc::new(Front {
-            sessions: Sessions::new(settings.max_sessions, settings.session_idle),
+            sessions: Sessions::new(engine.clone(), settings.max_sessions, settings.session_idle),
             places: Semaphore::new(settings.max_requests),
             polls: Rate::new(settings.max_polls_per_second),
             counted: Counted::default(),

@@ -198,6 +198,13 @@ impl Server {
             principal("anonymous"),
         );
         front.background.spawn(tell_sessions(front.clone()));
+        let tended = front.clone();
+        front.background.spawn(async move {
+            tokio::select! {
+                () = tended.sessions.tend() => {}
+                () = tended.draining.cancelled() => {}
+            }
+        });
         Ok(Running {
             http: Arc::new(Http { front, auth: self.auth, connections: Default::default() }),
         })

@@ -1,15 +1,18 @@
 //! Sessions: what is remembered of a client between requests, up to 2025-11-25.
 
+mod all;
+mod record;
 mod theirs;
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use steadfast_core::Principal;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use all::Sessions;
 
 use crate::{
     client::Client,
@@ -20,10 +23,15 @@ use crate::{
 /// Messages kept for a client that has no stream open.
 const QUEUE: usize = 256;
 
+/// Resources that a session can watch.
+const SUBSCRIPTIONS: usize = 1_000;
+
 /// A client from `initialize` on.
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) client: Client,
+    /// It is in the store, and not bound to a connection.
+    pub(crate) is_stored: bool,
     /// Fires when it has ended.
     pub(crate) over: CancellationToken,
     state: Mutex<State>,
@@ -32,7 +40,7 @@ pub(crate) struct Session {
 struct State {
     used: Instant,
     log_level: Option<usize>,
-    subscriptions: HashSet<String>,
+    subscriptions: BTreeSet<String>,
     in_flight: HashMap<Id, CancellationToken>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
@@ -56,8 +64,8 @@ struct Asked {
     on: Option<Outlet>,
     /// How often it had been out before.
     times: u32,
-    /// Which message of its call's stream it is.
-    sent: Option<u64>,
+    /// It was asked on the stream of its call.
+    of_call: bool,
     /// The client answers it by a task of its own, so that it need not be asked again.
     by_task: bool,
 }
@@ -80,7 +88,7 @@ impl Session {
         let state = State {
             used: Instant::now(),
             log_level: None,
-            subscriptions: HashSet::new(),
+            subscriptions: BTreeSet::new(),
             in_flight: HashMap::new(),
             stream: None,
             queue: VecDeque::new(),
@@ -90,7 +98,13 @@ impl Session {
             expected: HashMap::new(),
             requests: 0,
         };
-        Session { id, client, over: CancellationToken::new(), state: Mutex::new(state) }
+        let over = CancellationToken::new();
+        Session { id, client, is_stored: true, over, state: Mutex::new(state) }
+    }
+
+    /// One that lives as long as its connection.
+    pub(crate) fn of_connection(client: Client) -> Session {
+        Session { is_stored: false, ..Session::new(random_id(), client) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,6 +113,26 @@ impl Session {
 
     fn touch(&self) {
         self.state().used = Instant::now();
+    }
+
+    fn last_use(&self) -> Instant {
+        self.state().used
+    }
+
+    /// Whether anything of it is in use right now.
+    fn is_busy(&self) -> bool {
+        let state = self.state();
+        let streams = state.stream.as_ref().is_some_and(|stream| !stream.is_closed());
+        streams || !state.in_flight.is_empty()
+    }
+
+    /// Whether it has not been used for this long.
+    fn is_idle(&self, time: Duration) -> bool {
+        self.is_stored && !self.is_busy() && self.last_use().elapsed() > time
+    }
+
+    fn was_used_since(&self, time: Duration) -> bool {
+        self.is_stored && (self.is_busy() || self.last_use().elapsed() <= time)
     }
 
     /// Begins a request. One that has the id of another in flight is refused, and the other goes on.
@@ -113,11 +147,11 @@ impl Session {
         Ok(InFlight { session: self.clone(), id: id.clone(), cancel })
     }
 
-    /// Cancels a request, if it is still at work.
-    pub(crate) fn cancel(&self, id: &Id) {
-        if let Some(cancel) = self.state().in_flight.get(id) {
-            cancel.cancel();
-        }
+    /// Cancels a request. False if it is not at work here.
+    pub(crate) fn cancel(&self, id: &Id) -> bool {
+        let state = self.state();
+        let at_work = state.in_flight.get(id);
+        at_work.inspect(|cancel| cancel.cancel()).is_some()
     }
 
     pub(crate) fn set_log_level(&self, level: usize) {
@@ -128,8 +162,15 @@ impl Session {
         self.state().log_level
     }
 
-    pub(crate) fn subscribe(&self, uri: String) {
-        self.state().subscriptions.insert(uri);
+    /// Watches a resource, unless the session watches too many.
+    pub(crate) fn subscribe(&self, uri: String) -> Result<(), RpcError> {
+        let mut state = self.state();
+        if state.subscriptions.len() >= SUBSCRIPTIONS && !state.subscriptions.contains(&uri) {
+            let message = format!("a session watches no more than {SUBSCRIPTIONS} resources");
+            return Err(RpcError::invalid_request(message));
+        }
+        state.subscriptions.insert(uri);
+        Ok(())
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
@@ -171,14 +212,13 @@ impl Session {
         }
     }
 
-    /// Notes that a question goes out on a stream, as the message of this number if it is that of a
-    /// call. None if it is out on one that is still open, or nobody listens to this one any more;
+    /// Notes that a question goes out on a stream, which may be that of its call. None if it is out on one that is still open, or nobody listens to this one any more;
     /// otherwise how often it has been out before.
-    pub(crate) fn ask(&self, task: &str, key: &str, on: &Outlet, sent: Option<u64>) -> Option<u32> {
+    pub(crate) fn ask(&self, task: &str, key: &str, on: &Outlet, of_call: bool) -> Option<u32> {
         let mut state = self.state();
         // A connection that nobody is at may look open for long.
         let replaced = || state.calls.get(task).is_some_and(|call| !call.on.is(on));
-        if on.is_closed() || sent.is_some() && replaced() {
+        if on.is_closed() || of_call && replaced() {
             return None;
         }
         // Those that are over are never asked for again.
@@ -195,7 +235,7 @@ impl Session {
             Some(asked) => asked.times + 1,
             None => 0,
         };
-        state.asked.insert(place, Asked { on: Some(on.clone()), times, sent, by_task: false });
+        state.asked.insert(place, Asked { on: Some(on.clone()), times, of_call, by_task: false });
         Some(times)
     }
 
@@ -225,18 +265,28 @@ impl Session {
         over
     }
 
-    /// The stream of a call is taken up again, after this many messages: questions among them need not
-    /// be asked again.
-    pub(crate) fn keep_asked(&self, task: &str, sent: u64, on: &Outlet) {
-        for ((of, _), asked) in &mut self.state().asked {
-            if of != task {
-                continue;
-            }
-            match asked.sent {
-                Some(number) if number <= sent || asked.by_task => asked.on = Some(on.clone()),
+    /// The stream of a call is taken up again. Of these open questions those that the client has need not
+    /// be asked again; the others are, even if they were sent: they were lost on the way.
+    pub(crate) fn keep_asked<'a>(
+        &self,
+        task: &str,
+        open: impl Iterator<Item = (&'a str, bool)>,
+        on: &Outlet,
+    ) {
+        let mut state = self.state();
+        for (key, has) in open {
+            let place = (task.to_owned(), key.to_owned());
+            match state.asked.get_mut(&place) {
+                Some(asked) if has || asked.by_task => asked.on = Some(on.clone()),
                 // What was asked on another stream is none of this one's business.
+                Some(asked) if asked.of_call => asked.on = None,
+                Some(_) => {}
+                None if has => {
+                    let on = Some(on.clone());
+                    let asked = Asked { on, times: 0, of_call: true, by_task: false };
+                    state.asked.insert(place, asked);
+                }
                 None => {}
-                Some(_) => (asked.on, asked.sent) = (None, None),
             }
         }
     }
@@ -251,77 +301,9 @@ pub(crate) struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.session.state().in_flight.remove(&self.id);
-    }
-}
-
-/// All sessions.
-pub(crate) struct Sessions {
-    most: usize,
-    idle: Duration,
-    map: Mutex<HashMap<String, Arc<Session>>>,
-}
-
-impl Sessions {
-    pub(crate) fn new(most: usize, idle: Duration) -> Sessions {
-        Sessions { most, idle, map: Mutex::default() }
-    }
-
-    fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn begin(&self, client: Client) -> Arc<Session> {
-        let session = Arc::new(Session::new(random_id(), client));
-        let mut map = self.map();
-        if map.len() >= self.most {
-            let idle: Vec<Arc<Session>> = map
-                .values()
-                .filter(|session| session.state().used.elapsed() >= self.idle)
-                .cloned()
-                .collect();
-            idle.iter().for_each(|session| remove(&mut map, &session.id));
-        }
-        if map.len() >= self.most {
-            let oldest = map.values().min_by_key(|session| session.state().used);
-            if let Some(id) = oldest.map(|session| session.id.clone()) {
-                remove(&mut map, &id);
-            }
-        }
-        map.insert(session.id.clone(), session.clone());
-        session
-    }
-
-    /// Takes in a session that has a connection of its own, and ends with it.
-    pub(crate) fn adopt(&self, session: &Arc<Session>) {
-        self.map().insert(session.id.clone(), session.clone());
-    }
-
-    /// The session of this id, if it is this principal's and not over.
-    pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let mut map = self.map();
-        let session = map.get(id).filter(|session| session.client.principal == *principal)?.clone();
-        let streams = session.stream().is_some();
-        if !streams && session.state().used.elapsed() > self.idle {
-            remove(&mut map, id);
-            return None;
-        }
-        session.touch();
-        Some(session)
-    }
-
-    pub(crate) fn end(&self, id: &str) {
-        remove(&mut self.map(), id);
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
-        self.map().values().cloned().collect()
-    }
-}
-
-fn remove(map: &mut HashMap<String, Arc<Session>>, id: &str) {
-    if let Some(session) = map.remove(id) {
-        session.over.cancel();
+        let mut state = self.session.state();
+        state.in_flight.remove(&self.id);
+        state.used = Instant::now();
     }
 }
 

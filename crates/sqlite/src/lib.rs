@@ -18,6 +18,7 @@
 //!   directory while a process runs makes it look dead.
 //! * `schema` has the tables, and says where a task lies and how events are found.
 
+mod asks;
 mod bell;
 mod desk;
 mod error;

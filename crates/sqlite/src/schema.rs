@@ -10,7 +10,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Each takes a file from the version of its place in the list to the next. A migration that has
 /// been released is never changed.
-const MIGRATIONS: [&str; 1] = [FIRST];
+const MIGRATIONS: [&str; 3] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS];
 
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
@@ -28,9 +28,8 @@ const MIGRATIONS: [&str; 1] = [FIRST];
 /// `counter.task` is the highest key of a task if that one was removed, and `counter.number` the
 /// number used last.
 ///
-/// `question.place` has the task's key above [`QUESTION_BITS`] bits and below them a number that rises
-/// from question to question. So those of a task lie side by side and are found without an index: in
-/// a store of a million tasks each tree that has to be descended is a good part of the time of a read.
+/// `question.place` has the task's key above 24 bits and below them a number that rises from question to
+/// question.
 ///
 /// `activity.desk` is 0 while nobody runs it (with a `rank` it is in the queue, with a `due` it waits
 /// for its next attempt), NULL if somebody outside does, or a desk; `due` is then the end of its
@@ -157,14 +156,30 @@ CREATE TABLE watch (
 CREATE INDEX watch_task ON watch (task);
 ";
 
-/// How many bits of a question's place are its own.
-const QUESTION_BITS: u32 = 24;
+/// The open questions of a task move into its row; see [`asks`](crate::asks) for how they are written.
+const QUESTIONS_IN_ROWS: &str = "
+ALTER TABLE task ADD COLUMN asks BLOB;
+UPDATE task SET asks = (
+    SELECT unhex(group_concat(
+        printf('%02x%02x%02x%02x', op & 255, op >> 8 & 255, op >> 16 & 255, op >> 24 & 255)
+        || printf('%02x%02x%02x%02x', k & 255, k >> 8 & 255, k >> 16 & 255, k >> 24 & 255)
+        || printf('%02x%02x%02x%02x', b & 255, b >> 8 & 255, b >> 16 & 255, b >> 24 & 255)
+        || hex(name) || hex(body), '' ORDER BY place))
+    FROM (SELECT place, op, CAST(key AS BLOB) AS name, octet_length(key) AS k,
+                 body, octet_length(body) AS b
+          FROM question WHERE place >> 24 = task.key))
+WHERE key IN (SELECT place >> 24 FROM question);
+DROP TABLE question;
+";
 
-/// Where the open questions of a task lie: the first and the last place.
-pub(crate) fn question_places(task: i64) -> [i64; 2] {
-    let first = task << QUESTION_BITS;
-    [first, first | ((1 << QUESTION_BITS) - 1)]
-}
+const SESSIONS: &str = "
+CREATE TABLE session (
+    id TEXT PRIMARY KEY,
+    expires INTEGER NOT NULL,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX session_expires ON session (expires);
+";
 
 /// What a file is, as far as its header and schema say.
 #[derive(Debug, PartialEq, Eq)]
@@ -204,4 +219,51 @@ pub(crate) fn migrate(conn: &mut Connection) -> rusqlite::Result<Found> {
     tx.pragma_update(None, "user_version", VERSION)?;
     tx.commit()?;
     Ok(Found::Ours(VERSION))
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_core::OpId;
+    use steadfast_store::QuestionRow;
+
+    use super::*;
+
+    /// A task as the first version had it.
+    fn old_task(conn: &Connection, key: i64) {
+        let sql = "INSERT INTO task (key, id, tool, version, owner, status, shelf, created, updated, \
+                   tells, rank, epoch, deaths, view, about) \
+                   VALUES (?1, 'task-' || ?1, 't', 1, '', 3, 3, 0, 0, 0, 0, 1, 0, x'', x'')";
+        conn.execute(sql, [key]).unwrap();
+    }
+
+    #[test]
+    fn questions_of_the_first_version_move_into_their_rows() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(FIRST).unwrap();
+        conn.pragma_update(None, "application_id", APPLICATION).unwrap();
+        conn.pragma_update(None, "user_version", 1).unwrap();
+        let long = vec![0xfe; 70_000];
+        let asked: [(i64, &str, u32, &[u8]); 3] =
+            [(1, "ä", 1, b"one"), (2, "b", u32::MAX, &long), (5, "", 0, b"")];
+        old_task(&conn, 7);
+        old_task(&conn, 8);
+        // Not in their order.
+        for (place, key, op, body) in asked.iter().rev() {
+            let sql = "INSERT INTO question (place, key, op, body) VALUES (?, ?, ?, ?)";
+            conn.execute(sql, rusqlite::params![7 << 24 | place, key, op, body]).unwrap();
+        }
+        assert_eq!(migrate(&mut conn).unwrap(), Found::Ours(VERSION));
+        let read = |key: i64| {
+            conn.query_row("SELECT asks FROM task WHERE key = ?", [key], |row| {
+                Ok(crate::asks::read(row.get_ref(0)?)?)
+            })
+        };
+        let question = |&(_, key, op, body): &(i64, &str, u32, &[u8])| QuestionRow {
+            key: key.into(),
+            op: OpId(op),
+            body: body.into(),
+        };
+        assert_eq!(read(7).unwrap(), asked.iter().map(question).collect::<Vec<_>>());
+        assert!(read(8).unwrap().is_empty());
+    }
 }

@@ -10,8 +10,8 @@ use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
-    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Suspend, Swept,
-    TaskKey, TaskRow, Touched, Turn, Turned,
+    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started, StateRow,
+    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -259,6 +259,22 @@ impl steadfast_store::Store for Store {
 
     fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
         Box::pin(async move { self.readers.held_activities(self.desk.0) })
+    }
+
+    fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>> {
+        write!(self, session.body.len(), |tx| tx.begin_session(&session, most))
+    }
+
+    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
+        write!(self, session.body.len(), |tx| tx.keep_session(&session))
+    }
+
+    fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {
+        Box::pin(async move { self.readers.session(id, now) })
+    }
+
+    fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
+        write!(self, 0, |tx| tx.end_session(&id))
     }
 
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {

@@ -22,7 +22,7 @@ pub use error::{Error, Refusal, Result};
 pub use memory::{Disk, Memory};
 pub use rows::{
     ActivityRow, Caller, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Lease,
-    ListPage, Order, QuestionRow, StateRow, TaskKey, TaskRow, task_scope,
+    ListPage, Order, QuestionRow, SessionRow, StateRow, TaskKey, TaskRow, task_scope,
 };
 pub use store::{BoxFuture, Store};
 pub use write::{

@@ -11,6 +11,7 @@ mod content;
 mod effect;
 mod outside;
 mod read;
+mod session;
 mod start;
 mod sweep;
 mod turn;
@@ -27,8 +28,8 @@ use self::content::Content;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
-    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store,
-    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
+    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// What a store in memory contains. Clones are the same content; it lives as long as one of them,
@@ -239,6 +240,27 @@ impl Store for Memory {
 
     fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
         Box::pin(async move { self.read(|content| Ok(content.held_activities(self.desk))) })
+    }
+
+    fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.write(|content, _| {
+                content.begin_session(session, most);
+                Ok(())
+            })
+        })
+    }
+
+    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.keep_session(session))) })
+    }
+
+    fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {
+        Box::pin(async move { self.read(|content| Ok(content.session(&id, now))) })
+    }
+
+    fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.end_session(&id))) })
     }
 
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {

@@ -129,6 +129,17 @@ pub struct QuestionRow {
     pub body: Vec<u8>,
 }
 
+/// What is kept of a client between its requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: String,
+    /// When it is over if nobody says otherwise.
+    pub expires: Timestamp,
+    /// What is known of the client, as the front wrote it.
+    pub body: Vec<u8>,
+}
+
 /// A value of durable state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateRow {

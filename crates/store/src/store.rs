@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Caller, Cancel, ClaimActivities, ClaimTasks,
     Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask, Order, Poison,
-    QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Suspend, Swept, TaskKey,
-    TaskRow, Touched, Turn, Turned,
+    QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started, StateRow, Suspend, Swept,
+    TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
@@ -139,7 +139,7 @@ pub trait Store: Send + Sync + 'static {
     /// Refused as [`NotTerminal`](crate::Refusal::NotTerminal) otherwise.
     fn purge(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<()>>;
 
-    /// Removes what has expired, and kept messages whose time is over; those that expired first
+    /// Removes what has expired, and kept messages and sessions whose time is over; those that expired first
     /// come first. At most `limit` tasks are removed or reported as overdue. Ended tasks with
     /// something left to do (on a desk, on the ready pile, or parked with a wake) are left for a
     /// later sweep.
@@ -178,6 +178,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// Activities on this desk, lowest number first.
     fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>>;
+
+    // ---- sessions ----
+
+    /// Begins a session. If there are more than `most` then, those go that would be over first.
+    fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>>;
+
+    /// Writes a session anew. False if there is none of this id any more: it is not begun again.
+    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>>;
+
+    /// A session, unless it is over by now.
+    fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>>;
+
+    /// Ends a session. False if there was none.
+    fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>>;
 
     // ---- reading ----
 

@@ -39,6 +39,7 @@ pub mod mail;
 mod make;
 pub mod question;
 pub mod read;
+pub mod session;
 pub mod start;
 pub mod state;
 pub mod sweep;
@@ -158,6 +159,13 @@ macro_rules! store_suite {
                 a_child_that_nobody_waits_for_tells_nobody,
                 a_child_whose_id_or_dedup_key_is_taken_is_not_started,
                 a_parent_that_parks_with_a_taken_child_id_is_ready,
+            }
+            session {
+                a_session_is_there_for_all,
+                a_session_is_over_at_its_time,
+                a_session_is_kept_as_long_as_it_is_used,
+                a_session_that_was_ended_stays_so,
+                there_are_no_more_sessions_than_allowed,
             }
             state {
                 a_version_never_goes_back,

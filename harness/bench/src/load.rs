@@ -1,7 +1,8 @@
 //! Load over HTTP: connections that each send the next request when the last is answered.
 //!
-//! It reads no more of a response than where it ends: what is measured is the server, and the client
-//! shares the machine with it.
+//! What is measured is the server, and the clients share the machine with it. So they are one thread,
+//! which doesn't push the server aside when a response comes ([`step_back`]), and read no more of a
+//! response than where it ends.
 
 use std::{
     net::SocketAddr,
@@ -18,6 +19,22 @@ use tokio::{
 };
 
 use crate::Result;
+
+/// From now on this thread waits until a processor is free, where the system can do that: otherwise each
+/// response would interrupt the server, and the quicker the clients are compared to it the more often.
+/// Processes and threads that it starts are as usual.
+pub(crate) fn step_back() {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all zeros is a valid value of this plain structure.
+        #[allow(unsafe_code)]
+        let parameters = unsafe { std::mem::zeroed::<libc::sched_param>() };
+        let policy = libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: the pointer is valid for the call. Without leave to do it all goes on as usual.
+        #[allow(unsafe_code)]
+        let _ = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    }
+}
 
 /// A connection that is kept open.
 pub(crate) struct Connection {

@@ -22,6 +22,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
 use report::Report;
+use tokio::runtime::{self, Runtime};
 
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Result<T> = std::result::Result<T, Error>;
@@ -79,14 +80,15 @@ impl EngineArgs {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
     match Cli::parse().what {
-        What::Child(args) => child::run(args).await,
-        What::Engine(args) => engine(&args).await,
+        What::Child(args) => Runtime::new()?.block_on(child::run(args)),
+        What::Engine(args) => Runtime::new()?.block_on(engine(&args)),
         What::Http(args) => {
+            load::step_back();
             let mut report = Report::default();
-            http::measure(&args, &mut report).await?;
+            let clients = runtime::Builder::new_current_thread().enable_all().build()?;
+            clients.block_on(http::measure(&args, &mut report))?;
             finish(&args, &report)
         }
     }

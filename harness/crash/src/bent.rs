@@ -12,8 +12,8 @@ use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
-    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store,
-    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
+    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -307,6 +307,18 @@ impl<S: Store> Store for Bent<S> {
     }
     fn questions(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<QuestionRow>>> {
         self.inner.questions(key)
+    }
+    fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>> {
+        self.inner.begin_session(session, most)
+    }
+    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
+        self.inner.keep_session(session)
+    }
+    fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {
+        self.inner.session(id, now)
+    }
+    fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
+        self.inner.end_session(id)
     }
     fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>> {
         self.inner.state(scope, key)

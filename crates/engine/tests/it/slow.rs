@@ -10,7 +10,7 @@ use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, After, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     ListPage, Memory, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo,
-    Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::{Notify, SetOnce};
 
@@ -180,6 +180,10 @@ impl Store for Slow {
         fn retry_activity(retried: Retried) -> Touched;
         fn beat_activity(lease: ActivityLease, until: Option<Timestamp>, release: bool) -> ();
         fn activity(token: String) -> Option<ActivityRow>;
+        fn begin_session(session: SessionRow, most: usize) -> ();
+        fn keep_session(session: SessionRow) -> bool;
+        fn session(id: String, now: Timestamp) -> Option<SessionRow>;
+        fn end_session(id: String) -> bool;
         fn held_activities() -> Vec<ActivityLease>;
         fn get(caller: Caller, id: TaskId) -> TaskRow;
         fn row(key: TaskKey) -> Option<TaskRow>;

@@ -12,6 +12,7 @@ use steadfast_core::Principal;
 use super::{
     SESSION, refusal,
     resume::take_up,
+    session,
     stream::{Events, respond},
     text,
 };
@@ -29,8 +30,9 @@ pub(super) async fn get(
     let Some(id) = text(headers, SESSION) else {
         return refusal(StatusCode::METHOD_NOT_ALLOWED, "only a session has such a stream");
     };
-    let Some(session) = front.sessions.get(id, principal) else {
-        return refusal(StatusCode::NOT_FOUND, "there is no such session; begin a new one");
+    let session = match session(front, id, principal).await {
+        Ok(session) => session,
+        Err(refused) => return *refused,
     };
     match text(headers, "last-event-id") {
         Some(event) => take_up(front, session, event).await,

@@ -26,6 +26,7 @@ use steadfast_core::Principal;
 
 use crate::{
     front::Front,
+    session::Session,
     wire::{RpcError, code, error_response},
 };
 
@@ -67,7 +68,7 @@ async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
     match parts.method {
         Method::POST => post::post(&http.front, principal, headers, body).await,
         Method::GET => get::get(&http.front, &principal, headers).await,
-        Method::DELETE => delete(&http.front, &principal, headers),
+        Method::DELETE => delete(&http.front, &principal, headers).await,
         _ => {
             let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE");
             refused
@@ -99,16 +100,45 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn delete(front: &Arc<Front>, principal: &Principal, headers: &HeaderMap) -> Response {
+/// The session of this id, if it is the principal's and not over.
+async fn session(
+    front: &Front,
+    id: &str,
+    principal: &Principal,
+) -> Result<Arc<Session>, Box<Response>> {
+    match front.sessions.get(id, principal).await {
+        Ok(Some(session)) => Ok(session),
+        Ok(None) => Err(Box::new(refusal(
+            StatusCode::NOT_FOUND,
+            "there is no such session; begin a new one",
+        ))),
+        Err(error) => Err(Box::new(no_store(&error))),
+    }
+}
+
+/// What is said when sessions can't be read or written.
+fn no_store(error: &steadfast_store::Error) -> Response {
+    tracing::error!(%error, "sessions can't be read or written");
+    busy("the store can't be reached; try again")
+}
+
+fn busy(message: &str) -> Response {
+    let mut refused = refusal(StatusCode::SERVICE_UNAVAILABLE, message);
+    refused.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    refused
+}
+
+async fn delete(front: &Arc<Front>, principal: &Principal, headers: &HeaderMap) -> Response {
     let Some(id) = text(headers, SESSION) else {
         return refusal(StatusCode::BAD_REQUEST, "the header Mcp-Session-Id is missing");
     };
-    match front.sessions.get(id, principal) {
-        Some(session) => {
-            front.sessions.end(&session.id);
-            empty(StatusCode::NO_CONTENT)
-        }
-        None => refusal(StatusCode::NOT_FOUND, "there is no such session; begin a new one"),
+    let session = match session(front, id, principal).await {
+        Ok(session) => session,
+        Err(refused) => return *refused,
+    };
+    match front.sessions.end(&session.id).await {
+        Ok(()) => empty(StatusCode::NO_CONTENT),
+        Err(error) => no_store(&error),
     }
 }
 

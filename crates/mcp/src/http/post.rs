@@ -13,8 +13,9 @@ use steadfast_core::Principal;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SESSION, VERSION, empty, headers as repeated, json, refusal,
+    SESSION, VERSION, busy, empty, headers as repeated, json, no_store, refusal,
     resume::resumable,
+    session,
     stream::{Events, Work, respond},
     text,
 };
@@ -71,12 +72,6 @@ fn accepts(headers: &HeaderMap) -> bool {
     let Some(accept) = text(headers, header::ACCEPT.as_str()) else { return true };
     let has = |kinds: [&str; 3]| kinds.iter().any(|kind| accept.contains(kind));
     has(["application/json", "application/*", "*/*"]) && has(["text/event-stream", "text/*", "*/*"])
-}
-
-fn busy(message: &str) -> Response {
-    let mut refused = refusal(StatusCode::SERVICE_UNAVAILABLE, message);
-    refused.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    refused
 }
 
 fn bad_message(bad: BadMessage) -> Response {
@@ -136,9 +131,9 @@ async fn one_request(
             Err(error) => return failed(&id, &error),
         }
     } else if method == "initialize" {
-        return begin(front, principal, &id, params);
+        return begin(front, principal, &id, params).await;
     } else {
-        match legacy(front, &principal, headers) {
+        match legacy(front, &principal, headers).await {
             Ok(session) => (session.client.clone(), Some(session), read.meta),
             Err(refused) => return *refused,
         }
@@ -162,6 +157,8 @@ async fn one_request(
         cancel,
     };
     let of_session = owned.session.clone();
+    let primes =
+        of_session.as_ref().is_some_and(|session| session.client.revision >= Revision::V2025_11_25);
     let lives_on = owned.session.is_some() && matches!(method, "tools/call" | "prompts/get");
     let status = Arc::new(std::sync::atomic::AtomicU16::new(200));
     let seen = status.clone();
@@ -189,7 +186,13 @@ async fn one_request(
             finished = &mut work => done = Some(finished),
             Some(said) = messages.recv() => match said.message {
                 Some(_) => first = Some(said),
-                None => begin = said.point,
+                None => {
+                    begin = said.point;
+                    // Whatever happens to this connection from now on, the client can come back.
+                    if primes {
+                        break;
+                    }
+                }
             },
             // Who asks how a task stands has chosen not to wait on a stream.
             () = &mut slow, if method != "tasks/get" => break,
@@ -287,7 +290,7 @@ fn modern(
 }
 
 /// The session of a request up to 2025-11-25.
-fn legacy(
+async fn legacy(
     front: &Front,
     principal: &Principal,
     headers: &HeaderMap,
@@ -303,17 +306,22 @@ fn legacy(
                        _meta of 2026-07-28";
         return Err(Box::new(refusal(StatusCode::BAD_REQUEST, message)));
     };
-    front.sessions.get(id, principal).ok_or_else(|| {
-        Box::new(refusal(StatusCode::NOT_FOUND, "there is no such session; begin a new one"))
-    })
+    session(front, id, principal).await
 }
 
-fn begin(front: &Arc<Front>, principal: Principal, id: &Id, params: &str) -> Response {
+async fn begin(front: &Arc<Front>, principal: Principal, id: &Id, params: &str) -> Response {
     let opening = match Opening::read(params) {
         Ok(opening) => opening,
         Err(error) => return failed(id, &error),
     };
-    let session = front.sessions.begin(opening.client(principal));
+    let client = match opening.client(principal).within_limits() {
+        Ok(client) => client,
+        Err(error) => return failed(id, &error),
+    };
+    let session = match front.sessions.begin(client).await {
+        Ok(session) => session,
+        Err(error) => return no_store(&error),
+    };
     let mut reply = json(StatusCode::OK, response(id, &initialize(front, &session)));
     if let Ok(value) = HeaderValue::from_str(&session.id) {
         reply.headers_mut().insert(SESSION, value);
@@ -332,7 +340,7 @@ async fn said(
         // 2026-07-28 has none that says anything to us over HTTP.
         return Ok(());
     }
-    let session = legacy(front, principal, headers)?;
+    let session = legacy(front, principal, headers).await?;
     hear(front, &session, message).await;
     Ok(())
 }
@@ -347,8 +355,11 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
                 request_id: Id,
             }
             let params = params.map_or("{}", |params| params.get());
-            if let Ok(Cancelled { request_id }) = serde_json::from_str(params) {
-                session.cancel(&request_id);
+            if let Ok(Cancelled { request_id }) = serde_json::from_str(params)
+                && !session.cancel(&request_id)
+                && let Err(error) = front.cancel_lost(session, &request_id).await
+            {
+                tracing::error!(%error, "a request could not be cancelled");
             }
         }
         Message::Response { id: Id::Text(id), outcome } => {
@@ -372,7 +383,7 @@ async fn batch(
     headers: &HeaderMap,
     messages: Vec<Result<Message<'_>, BadMessage>>,
 ) -> Response {
-    let session = match legacy(front, principal, headers) {
+    let session = match legacy(front, principal, headers).await {
         Ok(session) => session,
         Err(refused) => return *refused,
     };

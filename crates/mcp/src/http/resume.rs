@@ -48,9 +48,15 @@ pub(super) async fn take_up(front: &Arc<Front>, session: Arc<Session>, event: &s
         return refusal(StatusCode::BAD_REQUEST, "there is no stream with such an event");
     };
     let (outlet, messages) = Outlet::new();
-    session.keep_asked(lost.task.as_str(), lost.point.sent, &outlet);
+    let asked = lost.asked.iter().map(|key| (key.as_str(), lost.point.has_asked(key)));
+    session.keep_asked(lost.task.as_str(), asked, &outlet);
     let on = outlet.clone();
-    let work: Work = Box::pin(async move { Some(lost.follow(outlet).await) });
+    // Up to the restart that it has survived it was at work.
+    let in_flight = session.begin(&lost.request).ok();
+    let work: Work = Box::pin(async move {
+        let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
+        lost.follow(outlet, cancel).await
+    });
     let events = Events::of_request(None, messages, work, front.settings.keep_alive);
     respond(resumable(front, &session, events, event, on))
 }

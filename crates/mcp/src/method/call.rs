@@ -10,7 +10,13 @@ use steadfast_core::{Json, TaskId, Timestamp, Ttl};
 use steadfast_engine::{StartedTask, TaskInfo, Tasks};
 
 use super::{
-    Reply, follow::Point, outcome, questions, rounds::apply, task_error, tools::cancelled,
+    Reply,
+    follow::Point,
+    lost::{REQUEST_TAG, request_tag},
+    outcome, questions,
+    rounds::apply,
+    task_error,
+    tools::cancelled,
 };
 use crate::{
     audit,
@@ -94,8 +100,12 @@ impl Call<'_> {
         for (name, value) in self.entry.iter().flat_map(|entry| &entry.tool.tags) {
             start = start.tag(name, value);
         }
-        if let (Some(session), true) = (&self.request.session, followed) {
-            start = start.tag(SESSION_TAG, &session.id);
+        match &self.request.session {
+            Some(session) if followed => start = start.tag(SESSION_TAG, &session.id),
+            Some(session) if session.is_stored => {
+                start = start.tag(REQUEST_TAG, request_tag(session, self.request.id));
+            }
+            _ => {}
         }
         if let Some(ttl) = ttl.filter(|ttl| ttl.is_finite() && *ttl >= 0.0) {
             start = start.ttl(Ttl::Millis(ttl as u64));
@@ -209,7 +219,7 @@ impl Call<'_> {
             }
             _ => (self.start(None, false).await?.id, 0),
         };
-        let point = Point { heard, sent: 0 };
+        let point = Point { heard, ..Point::default() };
         if self.request.session.is_some() {
             self.request.outlet.begin(point.name(&id)).await;
         }

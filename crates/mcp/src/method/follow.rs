@@ -1,12 +1,14 @@
 //! Following the task of a call that a client waits for.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use steadfast_core::{Event, Note, Progress, TaskId};
-use steadfast_engine::{HistoryEntry, TaskInfo, Tasks};
+use steadfast_engine::{HistoryEntry, OpenQuestion, Order, TaskInfo, Tasks};
 
 use super::{
     call::{Call, asks},
-    rounds::apply,
+    rounds::{apply, digest},
     task_error,
 };
 use crate::{
@@ -15,27 +17,51 @@ use crate::{
 };
 
 /// How far the stream of a call has come. With the task it is all that is needed to take the stream up
-/// again: what comes after it is in the task's history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// again, in any process: what comes after it is in the task's history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Point {
     /// Events of the task's history that are behind it.
     pub(crate) heard: u64,
     /// Messages that were sent.
     pub(crate) sent: u64,
+    /// The questions among them that are still open, each by a digest of its key: who goes on from here
+    /// has them.
+    pub(crate) asked: BTreeSet<u64>,
 }
 
 impl Point {
     /// As the id of an event.
-    pub(crate) fn name(self, task: &TaskId) -> String {
-        format!("{task}.{}.{}", self.heard, self.sent)
+    pub(crate) fn name(&self, task: &TaskId) -> String {
+        let mut name = format!("{task}.{}.{}.", self.heard, self.sent);
+        for (n, digest) in self.asked.iter().enumerate() {
+            name += if n > 0 { "-" } else { "" };
+            name += &format!("{digest:x}");
+        }
+        name
     }
 
     /// Reads such an id.
     pub(crate) fn read(name: &str) -> Option<(TaskId, Point)> {
-        let (rest, sent) = name.rsplit_once('.')?;
+        let (rest, asked) = name.rsplit_once('.')?;
+        let (rest, sent) = rest.rsplit_once('.')?;
         let (task, heard) = rest.rsplit_once('.')?;
-        let point = Point { heard: heard.parse().ok()?, sent: sent.parse().ok()? };
+        let digests = asked.split('-').filter(|digest| !digest.is_empty());
+        let asked = digests.map(|digest| u64::from_str_radix(digest, 16)).collect::<Result<_, _>>();
+        let point =
+            Point { heard: heard.parse().ok()?, sent: sent.parse().ok()?, asked: asked.ok()? };
         Some((TaskId::new(task).ok()?, point))
+    }
+
+    /// Whether a question of this key was asked before it.
+    pub(crate) fn has_asked(&self, key: &str) -> bool {
+        self.asked.contains(&digest(key))
+    }
+
+    /// A question is asked while these are open.
+    pub(super) fn ask(&mut self, key: &str, open: &[OpenQuestion]) {
+        let open: BTreeSet<u64> = open.iter().map(|question| digest(&question.key)).collect();
+        self.asked.retain(|asked| open.contains(asked));
+        self.asked.insert(digest(key));
     }
 }
 
@@ -80,7 +106,11 @@ impl Call<'_> {
                 return Ok((info, point));
             }
         }
-        let mut voice = Voice { call: self, least, progress: Rising::default() };
+        let progress = match &self.request.meta.progress_token {
+            Some(_) => Rising::up_to(tasks, id, point.heard).await?,
+            None => Rising::default(),
+        };
+        let mut voice = Voice { call: self, least, progress };
         loop {
             let (info, events) =
                 tasks.wait_for_events(id, point.heard).await.map_err(task_error)?;
@@ -136,6 +166,28 @@ impl Default for Rising {
 }
 
 impl Rising {
+    /// How far a task has come by this event of its history.
+    async fn up_to(tasks: &Tasks, id: &TaskId, heard: u64) -> Result<Rising, RpcError> {
+        let mut rising = Rising::default();
+        let mut after: Option<String> = None;
+        loop {
+            if heard == 0 {
+                return Ok(rising);
+            }
+            let page = tasks.history(id, Order::OldestFirst, after.as_deref(), 1_000).await;
+            let page = page.map_err(task_error)?;
+            for entry in page.entries.iter().filter(|entry| entry.seq < heard) {
+                if let Event::Noted { note: Note::Progress(progress), .. } = &entry.event {
+                    rising.0 = rising.0.max(progress.done);
+                }
+            }
+            after = page.next;
+            if after.is_none() || page.entries.last().is_none_or(|last| last.seq + 1 >= heard) {
+                return Ok(rising);
+            }
+        }
+    }
+
     /// The parameters of a notification, unless it is no more than before.
     pub(super) fn params(&mut self, token: &Value, progress: &Progress) -> Option<Object> {
         if progress.done <= self.0 {
@@ -190,9 +242,22 @@ mod tests {
     #[test]
     fn a_point_is_read_as_it_was_written_and_not_otherwise() {
         let task = TaskId::new("0123456789abcdef0123456789abcdef").unwrap();
-        let point = Point { heard: 12, sent: 3 };
-        assert_eq!(Point::read(&point.name(&task)), Some((task, point)));
-        for bad in ["", "1", "1.2", "a.b.c", "abc.1", "abc.-1.2"] {
+        let mut point = Point { heard: 12, sent: 3, ..Point::default() };
+        assert_eq!(Point::read(&point.name(&task)), Some((task.clone(), point.clone())));
+        let question = |key: &str| OpenQuestion {
+            key: key.into(),
+            message: String::new(),
+            schema: steadfast_core::Json::null(),
+            data: None,
+            deadline: None,
+        };
+        point.ask("a", &[question("a"), question("b")]);
+        point.ask("b", &[question("a"), question("b")]);
+        assert_eq!(Point::read(&point.name(&task)), Some((task, point.clone())));
+        assert!(point.has_asked("a") && point.has_asked("b") && !point.has_asked("c"));
+        point.ask("c", &[question("b"), question("c")]);
+        assert!(!point.has_asked("a") && point.has_asked("b") && point.has_asked("c"));
+        for bad in ["", "1", "1.2", "a.b.c", "abc.1", "abc.-1.2.", "abc.1.2", "abc.1.2.x"] {
             assert_eq!(Point::read(bad), None, "{bad}");
         }
     }

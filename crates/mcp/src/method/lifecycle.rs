@@ -111,7 +111,7 @@ impl Front {
         self.settings.anonymous_list || client.principal != self.anonymous
     }
 
-    pub(super) fn set_level(&self, request: &Request<'_>) -> Reply {
+    pub(super) async fn set_level(&self, request: &Request<'_>) -> Reply {
         #[derive(Deserialize)]
         struct Params {
             level: String,
@@ -123,7 +123,16 @@ impl Front {
         })?;
         if let Some(session) = &request.session {
             session.set_log_level(level);
+            self.keep(session).await?;
         }
         Ok("{}".into())
+    }
+
+    /// Writes down what a client has set for its session, before it is told so.
+    pub(super) async fn keep(&self, session: &Arc<Session>) -> Result<(), RpcError> {
+        self.sessions.keep(session).await.map_err(|error| {
+            tracing::error!(%error, "a session could not be written");
+            RpcError::internal()
+        })
     }
 }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use serde_json::Map;
-use steadfast_core::{Json, TaskId};
+use steadfast_core::{Json, Status, TaskId};
+use steadfast_engine::{CallError, ListTasks};
 use tokio_util::sync::CancellationToken;
 
-use super::{call::Call, follow::Point};
+use super::{call::Call, follow::Point, rounds::digest};
 use crate::{
     client::{CallRecord, Waiting},
     front::{Answered, Front, Meta, Request},
@@ -23,8 +24,10 @@ pub(crate) struct LostCall {
     pub(crate) task: TaskId,
     /// The last that the client has.
     pub(crate) point: Point,
+    /// The keys of its open questions.
+    pub(crate) asked: Vec<String>,
     tool: String,
-    request: Id,
+    pub(crate) request: Id,
     meta: Meta,
 }
 
@@ -45,15 +48,17 @@ impl LostCall {
             session: session.clone(),
             task,
             point,
+            asked: info.questions.into_iter().map(|question| question.key).collect(),
             tool: info.tool,
             request,
             meta,
         })
     }
 
-    /// Sends what the client has missed and what is still to come, and returns the response.
-    pub(crate) async fn follow(self, outlet: Outlet) -> String {
-        let LostCall { front, session, task, point, tool, request: id, meta } = self;
+    /// Sends what the client has missed and what is still to come, and returns the response. Nothing if
+    /// the client takes the request back.
+    pub(crate) async fn follow(self, outlet: Outlet, cancel: CancellationToken) -> Option<String> {
+        let LostCall { front, session, task, point, tool, request: id, meta, .. } = self;
         let request = Request {
             answered: Answered::default(),
             id: &id,
@@ -63,8 +68,7 @@ impl LostCall {
             session: Some(session),
             meta,
             outlet,
-            // The request at work is the one that was made.
-            cancel: CancellationToken::new(),
+            cancel,
         };
         let call = Call {
             front: &front,
@@ -77,10 +81,51 @@ impl LostCall {
             request_state: None,
         };
         let tasks = front.tasks(&request.client);
-        let followed = call.follow(&tasks, &task, point).await;
-        match followed.and_then(|(info, _)| call.ended(&info)) {
+        let followed = tokio::select! {
+            followed = call.follow(&tasks, &task, point) => followed,
+            () = request.cancel.cancelled() => {
+                if let Err(error) = tasks.cancel(&task, Some(BY_CLIENT.into())).await {
+                    tracing::debug!(%error, "a cancelled call was over");
+                }
+                return None;
+            }
+        };
+        Some(match followed.and_then(|(info, _)| call.ended(&info)) {
             Ok(result) => response(&id, &result),
             Err(error) => error_response(Some(&id), &error),
+        })
+    }
+}
+
+/// Why the task of a request was cancelled that its client took back.
+const BY_CLIENT: &str = "cancelled by the client";
+
+/// What the task of a call is found by whose client waits for it.
+pub(super) const REQUEST_TAG: &str = "mcp.request";
+
+/// The same for each request: ids can be long.
+pub(super) fn request_tag(session: &Session, id: &Id) -> String {
+    let id = serde_json::to_string(id).unwrap_or_default();
+    format!("{}:{:016x}", session.id, digest(&id))
+}
+
+impl Front {
+    /// Cancels a request of a session that was begun before this process was, or in another: nobody
+    /// waits for it here.
+    pub(crate) async fn cancel_lost(&self, session: &Session, id: &Id) -> Result<(), CallError> {
+        let tasks = self.tasks(&session.client);
+        let list = ListTasks {
+            statuses: Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect(),
+            tag: Some((REQUEST_TAG.into(), request_tag(session, id))),
+            ..ListTasks::default()
+        };
+        for info in tasks.list(list).await?.tasks {
+            let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+            let waiting = record.and_then(|record| record.waiting);
+            if waiting.is_some_and(|of| of.session == session.id && of.request == *id) {
+                tasks.cancel(&info.id, Some(BY_CLIENT.into())).await?;
+            }
         }
+        Ok(())
     }
 }

@@ -45,7 +45,7 @@ impl Front {
         match request.method {
             "server/discover" if revision == V2026_07_28 => self.discover(request),
             "ping" if revision < V2026_07_28 => Ok("{}".into()),
-            "logging/setLevel" if revision < V2026_07_28 => self.set_level(request),
+            "logging/setLevel" if revision < V2026_07_28 => self.set_level(request).await,
             "tools/list" => self.list_tools(request),
             "tools/call" => self.call_tool(request).await,
             "prompts/list" => self.list_prompts(request),
@@ -53,8 +53,10 @@ impl Front {
             "resources/list" => self.list_resources(request),
             "resources/templates/list" => self.list_templates(request),
             "resources/read" => self.read_resource(request).await,
-            "resources/subscribe" if revision < V2026_07_28 => self.subscribe(request, true),
-            "resources/unsubscribe" if revision < V2026_07_28 => self.subscribe(request, false),
+            "resources/subscribe" if revision < V2026_07_28 => self.subscribe(request, true).await,
+            "resources/unsubscribe" if revision < V2026_07_28 => {
+                self.subscribe(request, false).await
+            }
             "completion/complete" => self.complete(request).await,
             "subscriptions/listen" if revision == V2026_07_28 => self.listen(request).await,
             "tasks/get" if revision >= V2025_11_25 => self.get_task(request).await,

@@ -148,8 +148,8 @@ impl Front {
         mut point: Option<&mut Point>,
     ) {
         for mut question in open(info, &session.client) {
-            let sent = point.as_ref().map(|point| point.sent + 1);
-            let Some(times) = session.ask(info.id.as_str(), &question.key, on, sent) else {
+            let of_call = point.is_some();
+            let Some(times) = session.ask(info.id.as_str(), &question.key, on, of_call) else {
                 continue;
             };
             if let Some(task) = related {
@@ -177,6 +177,7 @@ impl Front {
             match &mut point {
                 Some(point) => {
                     point.sent += 1;
+                    point.ask(&question.key, &info.questions);
                     on.send_at(point.name(&info.id), message).await
                 }
                 None => on.send(message).await,

@@ -92,15 +92,18 @@ impl Front {
             || offer.templates.items().iter().any(|one| one.pattern.matches(uri).is_some())
     }
 
-    pub(super) fn subscribe(&self, request: &Request<'_>, on: bool) -> Reply {
+    pub(super) async fn subscribe(&self, request: &Request<'_>, on: bool) -> Reply {
         let Named { uri } = params(request)?;
         if on && !self.has_resource(&uri) {
             return Err(self.no_resource(request, &uri));
         }
         match (&request.session, on) {
-            (Some(session), true) => session.subscribe(uri),
+            (Some(session), true) => session.subscribe(uri)?,
             (Some(session), false) => session.unsubscribe(&uri),
             (None, _) => {}
+        }
+        if let Some(session) = &request.session {
+            self.keep(session).await?;
         }
         Ok("{}".into())
     }

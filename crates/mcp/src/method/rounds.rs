@@ -101,7 +101,7 @@ pub(super) async fn apply(
 
 /// FNV-1a, which is the same in every build: it outlives the process. Whoever makes two things alike on
 /// purpose deceives only itself.
-fn digest(text: &str) -> u64 {
+pub(super) fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

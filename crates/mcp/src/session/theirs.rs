@@ -15,7 +15,7 @@ impl Session {
     /// The client answers a question by a task of its own. False if it does so already by another.
     pub(crate) fn answers_by_task(&self, task: &str, key: &str) -> bool {
         let place = (task.to_owned(), key.to_owned());
-        let none = Asked { on: None, times: 0, sent: None, by_task: false };
+        let none = Asked { on: None, times: 0, of_call: false, by_task: false };
         let mut state = self.state();
         let asked = state.asked.entry(place).or_insert(none);
         !std::mem::replace(&mut asked.by_task, true)

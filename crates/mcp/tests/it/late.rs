@@ -6,8 +6,8 @@ use steadfast_engine::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, Memory,
-    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, Started, StateRow, Store,
-    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
+    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -56,6 +56,10 @@ impl Store for Late {
         fn retry_activity(retried: Retried) -> Touched;
         fn beat_activity(lease: ActivityLease, until: Option<Timestamp>, release: bool) -> ();
         fn activity(token: String) -> Option<ActivityRow>;
+        fn begin_session(session: SessionRow, most: usize) -> ();
+        fn keep_session(session: SessionRow) -> bool;
+        fn session(id: String, now: Timestamp) -> Option<SessionRow>;
+        fn end_session(id: String) -> bool;
         fn held_activities() -> Vec<ActivityLease>;
         fn row(key: TaskKey) -> Option<TaskRow>;
         fn held() -> Vec<Held>;

@@ -1,16 +1,16 @@
 //! Reads of a few rows.
 
-use rusqlite::{Connection, OptionalExtension};
-use steadfast_core::{OpId, TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityRow, Caller, Error, InboxRow, QuestionRow, Refusal, Result, StateRow, TaskKey, TaskRow,
+    ActivityRow, Caller, Error, InboxRow, QuestionRow, Refusal, Result, SessionRow, StateRow,
+    TaskKey, TaskRow,
 };
 
 use super::Readers;
 use crate::{
+    asks,
     row::{self, activity_columns, task_columns},
-    schema::question_places,
-    tx::all,
 };
 
 impl Readers {
@@ -29,16 +29,8 @@ impl Readers {
     ) -> Result<(TaskRow, Vec<QuestionRow>)> {
         let (found, asked) = self.point(|conn| {
             let mut statement = conn.prepare_cached(BY_ID)?;
-            let mut rows = statement.query([id.as_str()])?;
-            let Some(row) = rows.next()? else { return Ok((None, Vec::new())) };
-            let task = row::task(row, true)?;
-            // The first query is not over, so that the second sees the file as of the same moment; and
-            // it costs no transaction of its own.
-            let asked = match task.status.is_terminal() {
-                true => Vec::new(),
-                false => questions(conn, task.key)?,
-            };
-            Ok((Some(task), asked))
+            let read = |r: &Row<'_>| Ok((Some(row::task(r, true)?), asks::read(r.get_ref(20)?)?));
+            Ok(statement.query_row([id.as_str()], read).optional()?.unwrap_or_default())
         })?;
         Ok((visible(caller, found)?, asked))
     }
@@ -52,7 +44,11 @@ impl Readers {
     }
 
     pub(crate) fn questions(&self, key: TaskKey) -> Result<Vec<QuestionRow>> {
-        self.point(|conn| questions(conn, key))
+        self.point(|conn| {
+            let mut statement = conn.prepare_cached("SELECT asks FROM task WHERE key = ?")?;
+            let read = |r: &Row<'_>| Ok(asks::read(r.get_ref(0)?)?);
+            Ok(statement.query_row([key.0], read).optional()?.unwrap_or_default())
+        })
     }
 
     pub(crate) fn state(&self, scope: &str, key: &str) -> Result<StateRow> {
@@ -63,6 +59,17 @@ impl Readers {
                 Ok(StateRow { value: r.get(0)?, version: row::count(r, 1)? })
             });
             Ok(row.optional()?.unwrap_or_default())
+        })
+    }
+
+    pub(crate) fn session(&self, id: String, now: Timestamp) -> Result<Option<SessionRow>> {
+        let sql = "SELECT expires, body FROM session WHERE id = ? AND expires > ?";
+        self.point(|conn| {
+            let mut statement = conn.prepare_cached(sql)?;
+            let found = statement.query_row(params![id, now.0], |r| {
+                Ok(SessionRow { id: id.clone(), expires: Timestamp(r.get(0)?), body: r.get(1)? })
+            });
+            found.optional()
         })
     }
 
@@ -86,7 +93,7 @@ impl Readers {
     }
 }
 
-const BY_ID: &str = concat!("SELECT ", task_columns!(), ", end FROM task WHERE id = ?");
+const BY_ID: &str = concat!("SELECT ", task_columns!(), ", end, asks FROM task WHERE id = ?");
 
 /// The task that was found, if the caller may see it.
 fn visible(caller: &Caller, found: Option<TaskRow>) -> Result<TaskRow> {
@@ -98,13 +105,6 @@ fn visible(caller: &Caller, found: Option<TaskRow>) -> Result<TaskRow> {
         }
         Some(task) => Ok(task),
     }
-}
-
-fn questions(conn: &Connection, key: TaskKey) -> rusqlite::Result<Vec<QuestionRow>> {
-    let sql = "SELECT key, op, body FROM question WHERE place BETWEEN ? AND ? ORDER BY place";
-    all(conn, sql, question_places(key.0), |r| {
-        Ok(QuestionRow { key: r.get(0)?, op: OpId(r.get(1)?), body: r.get(2)? })
-    })
 }
 
 fn least(conn: &Connection, sql: &str) -> rusqlite::Result<Option<i64>> {

@@ -1,6 +1,5 @@
 //! Everything that can refuse a turn.
 
-use rusqlite::params;
 use steadfast_store::{After, Effect, Error, Refusal, Turn};
 
 use super::Done;
@@ -10,7 +9,6 @@ use crate::{
     error::Fault,
     memory::{Card, Tail},
     row,
-    schema::question_places,
     tx::Tx,
 };
 
@@ -107,10 +105,7 @@ impl Tx<'_> {
         if turn.restart {
             return Ok(false);
         }
-        let sql = "SELECT 1 FROM question WHERE place BETWEEN ? AND ? AND key = ?";
-        let [first, last] = question_places(turn.lease.key.0);
-        let open = self.first(sql, params![first, last, question], |_| Ok(()))?;
-        Ok(open.is_some())
+        Ok(self.asked(turn.lease.key.0)?.iter().any(|open| open.key == question))
     }
 
     /// The version of a value once the effects `before` are true.

@@ -2,12 +2,12 @@
 
 use rusqlite::params;
 use steadfast_core::{OpId, TaskId, Timestamp};
-use steadfast_store::{Effect, Error, NewTask, Refusal, Started};
+use steadfast_store::{Effect, Error, NewTask, QuestionRow, Refusal, Started};
 
 use super::Done;
 use crate::{
+    asks,
     error::Fault,
-    schema::question_places,
     tx::{Reach, Tx},
 };
 
@@ -21,7 +21,6 @@ impl Tx<'_> {
     ) -> Done<()> {
         match effect {
             Effect::OpenQuestion { key: question, op, body } => {
-                self.close_question(key, question)?;
                 self.open_question(key, question, *op, body)?;
             }
             Effect::CloseQuestion { key: question }
@@ -56,6 +55,19 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// The open questions of a task.
+    pub(crate) fn asked(&self, key: i64) -> rusqlite::Result<Vec<QuestionRow>> {
+        let sql = "SELECT asks FROM task WHERE key = ?";
+        let asked = self.first(sql, [key], |r| Ok(asks::read(r.get_ref(0)?)?))?;
+        Ok(asked.unwrap_or_default())
+    }
+
+    fn set_asked(&self, key: i64, asked: &[QuestionRow]) -> rusqlite::Result<()> {
+        // No card says which they are, so that it needn't be dropped.
+        let sql = "UPDATE task SET asks = ? WHERE key = ?";
+        self.run(sql, params![asks::write(asked), key]).map(drop)
+    }
+
     fn open_question(
         &self,
         key: i64,
@@ -63,28 +75,10 @@ impl Tx<'_> {
         op: OpId,
         body: &[u8],
     ) -> rusqlite::Result<()> {
-        let sql = "SELECT max(place) FROM question WHERE place BETWEEN ? AND ?";
-        let [first, last] = question_places(key);
-        let place = match self.first(sql, [first, last], |r| r.get::<_, Option<i64>>(0))?.flatten()
-        {
-            Some(top) if top == last => self.close_ranks(first, last)?,
-            Some(top) => top + 1,
-            None => first,
-        };
-        let sql = "INSERT INTO question (place, key, op, body) VALUES (?, ?, ?, ?)";
-        self.run(sql, params![place, question, op.0, body]).map(drop)
-    }
-
-    /// Moves a task's questions to its first places, and says which is free then. Needed only after
-    /// millions of questions, if one was open at all times.
-    fn close_ranks(&self, first: i64, last: i64) -> rusqlite::Result<i64> {
-        let sql = "SELECT place FROM question WHERE place BETWEEN ? AND ? ORDER BY place";
-        let mut free = first;
-        for place in self.all(sql, [first, last], |r| r.get::<_, i64>(0))? {
-            self.run("UPDATE question SET place = ? WHERE place = ?", [free, place])?;
-            free += 1;
-        }
-        Ok(free)
+        let mut asked = self.asked(key)?;
+        asked.retain(|open| open.key != question);
+        asked.push(QuestionRow { key: question.into(), op, body: body.into() });
+        self.set_asked(key, &asked)
     }
 
     /// The operation of a question that was open and is not any more.
@@ -93,9 +87,13 @@ impl Tx<'_> {
         key: i64,
         question: &str,
     ) -> rusqlite::Result<Option<OpId>> {
-        let sql = "DELETE FROM question WHERE place BETWEEN ? AND ? AND key = ? RETURNING op";
-        let [first, last] = question_places(key);
-        self.first(sql, params![first, last, question], |r| r.get(0).map(OpId))
+        let mut asked = self.asked(key)?;
+        let Some(place) = asked.iter().position(|open| open.key == question) else {
+            return Ok(None);
+        };
+        let closed = asked.remove(place);
+        self.set_asked(key, &asked)?;
+        Ok(Some(closed.op))
     }
 
     fn schedule(

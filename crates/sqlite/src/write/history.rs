@@ -5,7 +5,6 @@ use rusqlite::params;
 use crate::{
     history::{self, Walk},
     memory::Tail,
-    schema::question_places,
     tx::{Reach, Tx},
 };
 
@@ -90,11 +89,10 @@ impl Tx<'_> {
     /// Whether a task has neither messages nor anything that its operations left.
     pub(crate) fn is_bare(&self, key: i64) -> rusqlite::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM inbox WHERE task = ?1)
-                   OR EXISTS (SELECT 1 FROM question WHERE place BETWEEN ?2 AND ?3)
+                   OR EXISTS (SELECT 1 FROM task WHERE key = ?1 AND asks IS NOT NULL)
                    OR EXISTS (SELECT 1 FROM watch WHERE task = ?1)
                    OR EXISTS (SELECT 1 FROM activity WHERE task = ?1)";
-        let [first, last] = question_places(key);
-        Ok(!self.first(sql, [key, first, last], |row| row.get(0))?.unwrap_or(false))
+        Ok(!self.first(sql, [key], |row| row.get(0))?.unwrap_or(false))
     }
 
     /// Removes a task's messages and what its operations left. Most tasks have nothing of it, and
@@ -109,7 +107,7 @@ impl Tx<'_> {
 
     /// Removes what a task's operations left in the store, but for messages.
     pub(crate) fn strip(&self, key: i64, by: &mut Reach) -> rusqlite::Result<()> {
-        self.run("DELETE FROM question WHERE place BETWEEN ? AND ?", question_places(key))?;
+        self.run("UPDATE task SET asks = NULL WHERE key = ? AND asks IS NOT NULL", [key])?;
         self.run("DELETE FROM watch WHERE task = ?", [key])?;
         let sql = "DELETE FROM activity WHERE task = ? RETURNING key, desk";
         let gone =

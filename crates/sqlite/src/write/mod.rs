@@ -9,6 +9,7 @@ mod effect;
 mod halt;
 mod history;
 mod mail;
+mod session;
 mod start;
 mod sweep;
 mod turn;

@@ -8,7 +8,7 @@ use std::{
 use steadfast_core::{OpId, Principal, TaskId, Timestamp};
 use tokio::sync::Notify;
 
-use super::{activity::Activities, claim::Pile, outside::Kept};
+use super::{activity::Activities, claim::Pile, outside::Kept, session::Sessions};
 use crate::{
     Caller, Counts, Desk, Error, InboxRow, QuestionRow, Refusal, Result, StateRow, TaskKey,
     TaskRow, Touched,
@@ -61,6 +61,7 @@ pub(super) struct Content {
     pub(super) states: BTreeMap<(String, String), StateRow>,
     pub(super) watchers: BTreeMap<(String, String), BTreeSet<TaskKey>>,
     pub(super) kept: Kept,
+    pub(super) sessions: Sessions,
     pub(super) activities: Activities,
     pub(super) last_task: i64,
     /// Those whose process is alive.

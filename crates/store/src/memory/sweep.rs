@@ -20,7 +20,7 @@ impl Content {
     }
 
     pub(super) fn sweep(&mut self, now: Timestamp, limit: usize) -> Swept {
-        if self.kept.sweep(now) {
+        if self.kept.sweep(now) | self.sessions.sweep(now) {
             self.changed();
         }
         let mut swept = Swept::default();

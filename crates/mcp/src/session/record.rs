@@ -1,0 +1,64 @@
+//! What of a session is in the store: all that the client has said of itself and may rely on.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use steadfast_core::Principal;
+
+use super::Session;
+use crate::{
+    client::{Capabilities, Client},
+    wire::Revision,
+};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Record {
+    principal: Principal,
+    revision: String,
+    #[serde(default)]
+    capabilities: Capabilities,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log_level: Option<usize>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    subscriptions: BTreeSet<String>,
+}
+
+impl Record {
+    pub(super) fn of(session: &Session) -> Vec<u8> {
+        let client = &session.client;
+        let state = session.state();
+        let record = Record {
+            principal: client.principal.clone(),
+            revision: client.revision.name().into(),
+            capabilities: client.capabilities.clone(),
+            client: client.info.clone(),
+            log_level: state.log_level,
+            subscriptions: state.subscriptions.clone(),
+        };
+        // Strings, numbers and JSON values always serialise.
+        serde_json::to_vec(&record).unwrap_or_default()
+    }
+
+    /// The session as it was written. An error if it was written by a server that knows more.
+    pub(super) fn session(id: &str, body: &[u8]) -> Result<Session, String> {
+        let record: Record = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let revision = Revision::named(&record.revision)
+            .ok_or_else(|| format!("revision {:?} is not known", record.revision))?;
+        let session = Session::new(
+            id.into(),
+            Client {
+                principal: record.principal,
+                revision,
+                capabilities: record.capabilities,
+                info: record.client,
+            },
+        );
+        let mut state = session.state();
+        (state.log_level, state.subscriptions) = (record.log_level, record.subscriptions);
+        drop(state);
+        Ok(session)
+    }
+}

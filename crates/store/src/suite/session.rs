@@ -1,0 +1,72 @@
+//! Sessions.
+
+use super::{Fixture, make::*};
+use crate::{SessionRow, Store};
+
+fn session(id: &str, n: i64, body: &str) -> SessionRow {
+    SessionRow { id: id.into(), expires: at(n), body: bytes(body) }
+}
+
+async fn look(store: &impl Store, id: &str, n: i64) -> Option<SessionRow> {
+    store.session(id.into(), at(n)).await.unwrap()
+}
+
+/// By every handle, also when the one that began it is dead.
+pub async fn a_session_is_there_for_all<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    one.begin_session(session("a", 5, "1"), 10).await.unwrap();
+    one.begin_session(session("b", 5, ""), 10).await.unwrap();
+    fixture.kill(one).await;
+    assert_eq!(look(&two, "a", 0).await, Some(session("a", 5, "1")));
+    assert_eq!(look(&two, "b", 0).await, Some(session("b", 5, "")));
+    assert_eq!(look(&two, "A", 0).await, None);
+    assert_eq!(look(&two, "", 0).await, None);
+}
+
+/// Until then, and no longer, whether it has been swept or not.
+pub async fn a_session_is_over_at_its_time<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    store.begin_session(session("a", 5, "1"), 10).await.unwrap();
+    store.begin_session(session("b", 6, "2"), 10).await.unwrap();
+    assert!(look(&store, "a", 4).await.is_some());
+    assert_eq!(look(&store, "a", 5).await, None);
+    store.sweep(at(5), 100).await.unwrap();
+    assert_eq!(look(&store, "a", 0).await, None, "it is removed");
+    assert!(look(&store, "b", 5).await.is_some());
+    assert!(!store.keep_session(session("a", 9, "1")).await.unwrap());
+}
+
+/// A later time and another body take the place of those before.
+pub async fn a_session_is_kept_as_long_as_it_is_used<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    one.begin_session(session("a", 5, "1"), 10).await.unwrap();
+    assert!(two.keep_session(session("a", 9, "2")).await.unwrap());
+    one.sweep(at(8), 100).await.unwrap();
+    assert_eq!(look(&one, "a", 8).await, Some(session("a", 9, "2")));
+    assert_eq!(look(&one, "a", 9).await, None);
+}
+
+/// For everybody and for good: who still uses it can't bring it back.
+pub async fn a_session_that_was_ended_stays_so<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    one.begin_session(session("a", 5, "1"), 10).await.unwrap();
+    assert!(two.end_session("a".into()).await.unwrap());
+    assert_eq!(look(&one, "a", 0).await, None);
+    assert!(!one.keep_session(session("a", 9, "1")).await.unwrap());
+    assert_eq!(look(&two, "a", 0).await, None);
+    assert!(!one.end_session("a".into()).await.unwrap());
+}
+
+/// Those go that would be over first.
+pub async fn there_are_no_more_sessions_than_allowed<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    for (id, n) in [("a", 7), ("b", 5), ("c", 6)] {
+        store.begin_session(session(id, n, id), 3).await.unwrap();
+    }
+    store.begin_session(session("d", 9, "d"), 3).await.unwrap();
+    assert_eq!(look(&store, "b", 0).await, None);
+    store.begin_session(session("e", 9, "e"), 2).await.unwrap();
+    for (id, there) in [("a", false), ("c", false), ("d", true), ("e", true)] {
+        assert_eq!(look(&store, id, 0).await.is_some(), there, "{id}");
+    }
+}
