@@ -65,6 +65,10 @@ pub struct Flags {
     #[arg(long, value_name = "DAYS", env = "STEADFAST_RETENTION_DAYS")]
     pub retention_days: Option<u64>,
 
+    /// End sessions of clients up to 2025-11-25 that are idle for this many seconds [default: 3600]
+    #[arg(long, value_name = "SECONDS", env = "STEADFAST_SESSION_IDLE_SECONDS")]
+    pub session_idle_seconds: Option<u64>,
+
     /// When told to stop, give calls and steps in flight this many seconds [default: 10]
     #[arg(long, value_name = "SECONDS", env = "STEADFAST_DRAIN_SECONDS")]
     pub drain_seconds: Option<u64>,
@@ -113,6 +117,7 @@ impl Flags {
             allow_origin: either(self.allow_origin, other.allow_origin),
             max_running: self.max_running.or(other.max_running),
             retention_days: self.retention_days.or(other.retention_days),
+            session_idle_seconds: self.session_idle_seconds.or(other.session_idle_seconds),
             drain_seconds: self.drain_seconds.or(other.drain_seconds),
             log: self.log.or(other.log),
         }

@@ -4,6 +4,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use axum::serve::ListenerExt;
@@ -70,6 +71,9 @@ fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     settings.anonymous_list |= flags.anonymous_list;
     settings.companions |= flags.companions;
     settings.sse |= flags.sse;
+    if let Some(seconds) = flags.session_idle_seconds {
+        settings.session_idle = Duration::from_secs(seconds);
+    }
     settings.hosts.extend(flags.allow_host.iter().cloned());
     settings.origins.extend(flags.allow_origin.iter().cloned());
     Ok(match &flags.token_file {

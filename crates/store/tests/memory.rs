@@ -109,6 +109,7 @@ fn every_case_of_the_suite_is_a_test() {
         ("mail", include_str!("../src/suite/mail.rs")),
         ("question", include_str!("../src/suite/question.rs")),
         ("read", include_str!("../src/suite/read.rs")),
+        ("session", include_str!("../src/suite/session.rs")),
         ("start", include_str!("../src/suite/start.rs")),
         ("state", include_str!("../src/suite/state.rs")),
         ("sweep", include_str!("../src/suite/sweep.rs")),

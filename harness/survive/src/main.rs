@@ -1,0 +1,92 @@
+//! A server to be killed. What its tools really do is a line each in a file, which outlives the process;
+//! and they wait for files that a test makes, so that it is killed where the test wants it.
+
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use clap::Parser;
+use steadfast::prelude::*;
+
+#[derive(Parser)]
+struct Args {
+    #[command(flatten)]
+    flags: Flags,
+    /// Where the effects are written to, and where a test opens gates.
+    #[arg(long)]
+    dir: PathBuf,
+}
+
+static DIR: OnceLock<PathBuf> = OnceLock::new();
+
+fn path(name: &str) -> PathBuf {
+    DIR.get().map_or(Path::new("."), PathBuf::as_path).join(name)
+}
+
+/// Does something that can be counted.
+async fn effect(what: &str) -> Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path("effects"))?;
+    file.write_all(format!("{what}\n").as_bytes())?;
+    Ok(())
+}
+
+/// Waits until a test has opened a gate.
+async fn gate(name: &str) {
+    while !path(name).exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// An effect that is done long before its step is.
+async fn slow(what: &str) -> Result<()> {
+    effect(what).await?;
+    gate(what).await;
+    Ok(())
+}
+
+/// Three steps with progress. The second waits for a gate, when its effect is done.
+#[tool]
+async fn work(ctx: Context, number: u64) -> Result<Structured<u64>> {
+    ctx.step("first", || effect("first")).await?;
+    ctx.progress(1.0, Some(4.0), Some("one"));
+    ctx.log("debug", "a detail");
+    ctx.log("info", "the same");
+    ctx.log("info", "the same");
+    ctx.step("second", || slow("second")).await?;
+    ctx.progress(0.5, Some(4.0), Some("less than before"));
+    ctx.progress(2.0, Some(4.0), Some("two"));
+    ctx.step("last", || effect("last")).await?;
+    Ok(Structured(number))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Approval {
+    /// Whether it may be done
+    approve: bool,
+}
+
+/// Asks between two steps.
+#[tool]
+async fn approve(ctx: Context) -> Result<String> {
+    ctx.step("before", || effect("before")).await?;
+    let answer = ctx.ask::<Approval>("May it be done?").await?;
+    ctx.step("after", || effect("after")).await?;
+    Ok(match answer {
+        Reply::Accepted(Approval { approve: true }) => "done",
+        Reply::Accepted(_) => "left",
+        Reply::Declined => "declined",
+        Reply::Cancelled => "dismissed",
+    }
+    .into())
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let Args { flags, dir } = Args::parse();
+    let _ = DIR.set(dir);
+    Server::new("survive").tool(work).tool(approve).run_with(flags).await
+}

@@ -1,0 +1,174 @@
+//! A client of the revisions with sessions, byte by byte: it sees where a stream breaks.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+pub(crate) struct Client {
+    pub(crate) session: String,
+    pub(crate) version: &'static str,
+    pub(crate) token: Option<&'static str>,
+}
+
+/// An event of a stream.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    /// Nothing in one that only says from where the stream can be taken up again.
+    pub(crate) message: Option<Value>,
+}
+
+/// A response as it comes in.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: String,
+    body: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(crate) fn connect(to: SocketAddr, version: &'static str) -> Client {
+        Client::connect_as(to, version, None)
+    }
+
+    pub(crate) fn connect_as(
+        to: SocketAddr,
+        version: &'static str,
+        token: Option<&'static str>,
+    ) -> Client {
+        let mut client = Client { session: String::new(), version, token };
+        let info = json!({ "name": "survive", "version": "1" });
+        let params = json!({ "protocolVersion": version, "clientInfo": info,
+                             "capabilities": { "elicitation": {} } });
+        let opened = client.request(to, json!(0), "initialize", params);
+        assert_eq!(opened.status, 200);
+        client.session = opened.header("mcp-session-id").unwrap().to_owned();
+        opened.last();
+        client
+    }
+
+    fn send(&self, to: SocketAddr, method: &str, more: &str, body: &str) -> Response {
+        let mut stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut head = format!(
+            "{method} /mcp HTTP/1.1\r\nHost: {to}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{more}",
+            body.len()
+        );
+        if !self.session.is_empty() {
+            head += &format!("Mcp-Session-Id: {}\r\n", self.session);
+            head += &format!("MCP-Protocol-Version: {}\r\n", self.version);
+        }
+        if let Some(token) = self.token {
+            head += &format!("Authorization: Bearer {token}\r\n");
+        }
+        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+        Response::read(BufReader::new(stream))
+    }
+
+    pub(crate) fn request(
+        &self,
+        to: SocketAddr,
+        id: Value,
+        method: &str,
+        params: Value,
+    ) -> Response {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.send(to, "POST", "", &body.to_string())
+    }
+
+    pub(crate) fn call(&self, to: SocketAddr, id: Value, tool: &str, arguments: Value) -> Response {
+        let params = json!({ "name": tool, "arguments": arguments,
+                             "_meta": { "progressToken": "p" } });
+        self.request(to, id, "tools/call", params)
+    }
+
+    /// A notification or a response.
+    pub(crate) fn say(&self, to: SocketAddr, message: &Value) {
+        assert_eq!(self.send(to, "POST", "", &message.to_string()).status, 202);
+    }
+
+    /// Takes up a stream after this event.
+    pub(crate) fn resume(&self, to: SocketAddr, last: &str) -> Response {
+        self.send(to, "GET", &format!("Last-Event-ID: {last}\r\n"), "")
+    }
+
+    pub(crate) fn end(&self, to: SocketAddr) -> u16 {
+        self.send(to, "DELETE", "", "").status
+    }
+}
+
+impl Response {
+    fn read(mut body: BufReader<TcpStream>) -> Response {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(body.read_line(&mut head).unwrap(), 0, "the connection was closed");
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Response { status, head, body }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.header("content-type") == Some("text/event-stream")
+    }
+
+    /// The next event, or nothing at the end of the stream, in good order or not.
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        assert!(self.is_stream(), "{}", self.head);
+        let (mut id, mut data) = (None, None);
+        loop {
+            let mut line = String::new();
+            if self.body.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            // The sizes of chunks are lines of their own, and stand between events.
+            match line.trim_end().split_once(':') {
+                Some(("id", value)) => id = Some(value.trim().to_owned()),
+                Some(("data", value)) => data = Some(value.trim().to_owned()),
+                Some(_) => {}
+                None if line.trim_end().is_empty() && data.is_some() => {
+                    let data = data.filter(|data| !data.is_empty());
+                    let message = data.map(|data| serde_json::from_str(&data).unwrap());
+                    return Some(Event { id, message });
+                }
+                // A chunk of nothing is the end.
+                None if line.trim_end() == "0" => return None,
+                None => {}
+            }
+        }
+    }
+
+    /// The next message, and the id of its event.
+    pub(crate) fn message(&mut self) -> Option<(Option<String>, Value)> {
+        loop {
+            let Event { id, message } = self.next()?;
+            if let Some(message) = message {
+                return Some((id, message));
+            }
+        }
+    }
+
+    /// All messages that are still to come.
+    pub(crate) fn rest(mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.message().map(|(_, message)| message)).collect()
+    }
+
+    /// The last message, whether it came alone or on a stream.
+    pub(crate) fn last(mut self) -> Value {
+        if self.is_stream() {
+            return self.rest().pop().expect("a message");
+        }
+        let length = self.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        self.body.read_exact(&mut body).unwrap();
+        serde_json::from_slice(&body).unwrap_or(Value::Null)
+    }
+}

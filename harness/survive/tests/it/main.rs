@@ -1,0 +1,8 @@
+//! Ordinary calls, of clients that know no tasks, over a server that is killed with `kill -9`.
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
+mod calls;
+mod client;
+mod questions;
+mod server;
+mod sessions;

@@ -1,0 +1,105 @@
+//! The server as a process, on a store that outlives it.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+pub(crate) struct Server {
+    dir: tempfile::TempDir,
+    flags: Vec<String>,
+    running: Option<(Child, SocketAddr)>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Server {
+        Server::with(&[])
+    }
+
+    /// For Ada and Bob, who have tokens.
+    pub(crate) fn for_two() -> Server {
+        Server::with(&["--token-file", "tokens"])
+    }
+
+    /// With more flags.
+    pub(crate) fn with(flags: &[&str]) -> Server {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("tokens"), "ada the-secret-of-ada\nbob the-secret-of-bob\n")
+            .unwrap();
+        let mut server = Server { dir, flags, running: None };
+        server.up();
+        server
+    }
+
+    pub(crate) fn up(&mut self) {
+        let store = self.dir.path().join("store.db");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_survive-server"))
+            .args(["--listen", "127.0.0.1:0", "--store"])
+            .arg(store)
+            .arg("--dir")
+            .arg(self.dir.path())
+            .args(&self.flags)
+            .current_dir(self.dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines.by_ref().map(Result::unwrap).find_map(|line| {
+            let (_, rest) = line.split_once("http://")?;
+            rest.split('/').next()?.parse().ok()
+        });
+        // Whoever writes to a pipe that nobody reads is stopped.
+        std::thread::spawn(move || lines.for_each(drop));
+        self.running = Some((child, address.expect("where it listens")));
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        let (mut child, _) = self.running.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
+        self.up();
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running.as_ref().unwrap().1
+    }
+
+    pub(crate) fn open(&self, gate: &str) {
+        std::fs::write(self.dir.path().join(gate), "").unwrap();
+    }
+
+    /// How often something was done.
+    pub(crate) fn count(&self, effect: &str) -> usize {
+        let effects = std::fs::read_to_string(self.dir.path().join("effects")).unwrap_or_default();
+        effects.lines().filter(|line| *line == effect).count()
+    }
+
+    /// Waits until something has been done this often.
+    pub(crate) fn until(&self, effect: &str, times: usize) {
+        let begun = Instant::now();
+        while self.count(effect) < times {
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{effect} was not done {times} times"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.running.is_some() {
+            self.kill();
+        }
+    }
+}
