@@ -84,9 +84,17 @@ async fn approve(ctx: Context) -> Result<String> {
     .into())
 }
 
+/// A prompt that takes long to write.
+#[prompt]
+async fn interview(ctx: Context, topic: String) -> Result<Vec<PromptMessage>> {
+    ctx.step("look up", || effect("look up")).await?;
+    ctx.step("second", || slow("second")).await?;
+    Ok(vec![PromptMessage::user(format!("Ask about {topic}."))])
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let Args { flags, dir } = Args::parse();
     let _ = DIR.set(dir);
-    Server::new("survive").tool(work).tool(approve).run_with(flags).await
+    Server::new("survive").tool(work).tool(approve).prompt(interview).run_with(flags).await
 }

@@ -81,6 +81,23 @@ fn what_was_missed_comes_first() {
 }
 
 #[test]
+fn a_prompt_goes_on_as_well() {
+    let mut server = Server::start();
+    let client = Client::connect(server.address(), "2025-11-25");
+    let get = json!({ "name": "interview", "arguments": { "topic": "ships" } });
+    let mut stream = client.request(server.address(), json!("p"), "prompts/get", get);
+    let event = stream.next().unwrap().id.unwrap();
+    server.until("second", 1);
+    server.kill_and_restart();
+    server.open("second");
+    let response = client.resume(server.address(), &event).last();
+    assert_eq!(response["id"], "p");
+    let text = &response["result"]["messages"][0]["content"]["text"];
+    assert_eq!(text, "Ask about ships.", "{response}");
+    assert_eq!(server.count("look up"), 1);
+}
+
+#[test]
 fn several_calls_each_have_their_own_stream() {
     let mut server = Server::start();
     let client = Client::connect(server.address(), "2025-11-25");
