@@ -84,6 +84,11 @@ const CLIENTS: [Client; 8] = [
     },
 ];
 
+/// Fetches the clients.
+pub(crate) fn install() -> Result<()> {
+    Installed::new().map(drop)
+}
+
 pub(crate) fn clients(only: Option<&str>) -> Result<()> {
     let chosen = CLIENTS.iter().filter(|client| only.is_none_or(|part| client.name.contains(part)));
     let chosen: Vec<&Client> = chosen.collect();

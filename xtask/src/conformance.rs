@@ -48,8 +48,13 @@ const WIRE: &str = "wire-schema-valid";
 /// What does not apply, by scenario, with the reason.
 type NotApplicable = BTreeMap<String, String>;
 
+/// Fetches the suite.
+pub(crate) fn install() -> Result<PathBuf> {
+    npm::install(&root().join("harness/conformance"), "conformance")
+}
+
 pub(crate) fn conformance() -> Result<()> {
-    let place = npm::install(&root().join("harness/conformance"), "conformance")?;
+    let place = install()?;
     run(cargo(&["build", "--quiet", "--package", "steadfast-conformance"]))?;
     let suite = Suite::new(place)?;
     let path = root().join("harness/conformance/not-applicable.json");

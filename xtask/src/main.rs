@@ -11,6 +11,7 @@ mod system;
 use std::{
     path::PathBuf,
     process::{Command, ExitCode},
+    thread,
     time::Instant,
 };
 
@@ -147,10 +148,19 @@ fn run(mut command: Command) -> Result<()> {
 
 fn test() -> Result<()> {
     run(cargo(&["fmt", "--all", "--check"]))?;
-    run(cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
-    run(docs)?;
+    // What others wrote is fetched while the compiler works.
+    thread::scope(|scope| {
+        let fetched = scope.spawn(|| {
+            schemas::install()?;
+            conformance::install()?;
+            clients::install()
+        });
+        run(cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+        docs.env("RUSTDOCFLAGS", "-D warnings");
+        run(docs)?;
+        fetched.join().map_err(|_| "what fetches the programs of others panicked")?
+    })?;
     schemas::schemas(&["--workspace", "--no-fail-fast"])?;
     // The same workload each time, so that a failure can be told from a change; `cargo xtask crash`
     // looks further.

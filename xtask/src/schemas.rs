@@ -3,7 +3,7 @@
 //! The tests write down every message that their clients hear; a script in `harness/schemas` reads the
 //! schemas out of the packages that carry them, and judges.
 
-use std::{fs, process::Command};
+use std::{fs, path::PathBuf, process::Command};
 
 use crate::{Result, cargo, npm, root, run, target};
 
@@ -15,10 +15,15 @@ const LEAST: &str = "800";
 pub(crate) const THOSE_THAT_TALK: [&str; 6] =
     ["--package", "steadfast-mcp", "--test", "it", "--test", "rounds_and_streams"];
 
+/// Fetches the packages that carry the schemas.
+pub(crate) fn install() -> Result<PathBuf> {
+    npm::install(&root().join("harness/schemas"), "schemas")
+}
+
 /// Runs tests, and judges what was said in them.
 pub(crate) fn schemas(tests: &[&str]) -> Result<()> {
     let from = root().join("harness/schemas");
-    let place = npm::install(&from, "schemas")?;
+    let place = install()?;
     let failed = |error| format!("{} can't be prepared: {error}", place.display());
     for file in ["official.mjs", "validate.mjs", "self-test.mjs", "check.mjs"] {
         fs::copy(from.join(file), place.join(file)).map_err(failed)?;

@@ -102,7 +102,8 @@ pub(crate) struct Client {
     pub(crate) info: Option<Value>,
 }
 
-/// What a client may say of itself, in bytes of JSON: it is kept with its session, and with its tasks.
+/// What a client may say of itself when a session begins, in bytes of JSON: it is kept as long as that,
+/// and with each of its tasks.
 const MOST_SAID: usize = 64 << 10;
 
 impl Client {

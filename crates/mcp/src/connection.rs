@@ -117,7 +117,7 @@ impl Connection {
                         cancel.cancel();
                     }
                     if let Some(session) = self.session() {
-                        let _ = session.cancel(&request_id);
+                        session.cancel(&request_id);
                     }
                 }
             }
@@ -146,7 +146,7 @@ impl Connection {
             return self.work(id, method, params, client, None, read.meta);
         }
         if method == "initialize" {
-            let client = Opening::read(params)?.client(self.principal.clone());
+            let client = Opening::read(params)?.client(self.principal.clone()).within_limits()?;
             let session = Arc::new(Session::of_connection(client));
             session.open_stream(self.outlet.clone());
             let reply = initialize(&self.front, &session);

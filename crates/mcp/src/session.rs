@@ -39,6 +39,8 @@ pub(crate) struct Session {
 
 struct State {
     used: Instant,
+    /// When it last went to the store, or came from there.
+    written: Instant,
     log_level: Option<usize>,
     subscriptions: BTreeSet<String>,
     in_flight: HashMap<Id, CancellationToken>,
@@ -87,6 +89,7 @@ impl Session {
     pub(crate) fn new(id: String, client: Client) -> Session {
         let state = State {
             used: Instant::now(),
+            written: Instant::now(),
             log_level: None,
             subscriptions: BTreeSet::new(),
             in_flight: HashMap::new(),
@@ -131,8 +134,14 @@ impl Session {
         self.is_stored && !self.is_busy() && self.last_use().elapsed() > time
     }
 
-    fn was_used_since(&self, time: Duration) -> bool {
-        self.is_stored && (self.is_busy() || self.last_use().elapsed() <= time)
+    /// Whether it was used since it was written last.
+    fn was_used(&self) -> bool {
+        let used = |state: MutexGuard<'_, State>| state.used >= state.written;
+        self.is_stored && (self.is_busy() || used(self.state()))
+    }
+
+    fn is_written(&self) {
+        self.state().written = Instant::now();
     }
 
     /// Begins a request. One that has the id of another in flight is refused, and the other goes on.

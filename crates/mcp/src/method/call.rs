@@ -305,6 +305,9 @@ pub(super) fn asks(info: &TaskInfo, client: &Client) -> bool {
     !questions::open(info, client).is_empty()
 }
 
+/// Why the task of a call was cancelled whose client took the request back: that gets no answer.
+pub(super) const TAKEN_BACK: &str = "the client took the request back";
+
 /// Cancels a task whose caller has gone, unless it is disarmed.
 struct CancelOnDrop {
     tasks: Tasks,
@@ -318,8 +321,7 @@ impl Drop for CancelOnDrop {
             let (tasks, id) = (self.tasks.clone(), self.id.clone());
             // Nobody waits for it; the engine carries it to its end.
             tokio::spawn(async move {
-                let reason = "the client took the request back".to_owned();
-                if let Err(error) = tasks.cancel(&id, Some(reason)).await {
+                if let Err(error) = tasks.cancel(&id, Some(TAKEN_BACK.into())).await {
                     tracing::debug!(%error, "a task could not be cancelled");
                 }
             });

@@ -168,12 +168,8 @@ impl Default for Rising {
 impl Rising {
     /// How far a task has come by this event of its history.
     async fn up_to(tasks: &Tasks, id: &TaskId, heard: u64) -> Result<Rising, RpcError> {
-        let mut rising = Rising::default();
-        let mut after: Option<String> = None;
-        loop {
-            if heard == 0 {
-                return Ok(rising);
-            }
+        let (mut rising, mut seen, mut after) = (Rising::default(), 0, None);
+        while seen < heard {
             let page = tasks.history(id, Order::OldestFirst, after.as_deref(), 1_000).await;
             let page = page.map_err(task_error)?;
             for entry in page.entries.iter().filter(|entry| entry.seq < heard) {
@@ -181,11 +177,13 @@ impl Rising {
                     rising.0 = rising.0.max(progress.done);
                 }
             }
+            seen = page.entries.last().map_or(heard, |last| last.seq + 1);
             after = page.next;
-            if after.is_none() || page.entries.last().is_none_or(|last| last.seq + 1 >= heard) {
-                return Ok(rising);
+            if after.is_none() {
+                break;
             }
         }
+        Ok(rising)
     }
 
     /// The parameters of a notification, unless it is no more than before.

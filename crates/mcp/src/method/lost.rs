@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use serde_json::Map;
 use steadfast_core::{Json, Status, TaskId};
-use steadfast_engine::{CallError, ListTasks};
+use steadfast_engine::{CallError, ListTasks, TaskInfo};
 use tokio_util::sync::CancellationToken;
 
-use super::{call::Call, follow::Point, rounds::digest};
+use super::{
+    call::{Call, TAKEN_BACK},
+    follow::Point,
+    rounds::digest,
+};
 use crate::{
     client::{CallRecord, Waiting},
     front::{Answered, Front, Meta, Request},
@@ -84,12 +88,16 @@ impl LostCall {
         let followed = tokio::select! {
             followed = call.follow(&tasks, &task, point) => followed,
             () = request.cancel.cancelled() => {
-                if let Err(error) = tasks.cancel(&task, Some(BY_CLIENT.into())).await {
+                if let Err(error) = tasks.cancel(&task, Some(TAKEN_BACK.into())).await {
                     tracing::debug!(%error, "a cancelled call was over");
                 }
                 return None;
             }
         };
+        // It may have been taken back where it was made, or before this stream was taken up.
+        if followed.as_ref().is_ok_and(|(info, _)| is_taken_back(info)) {
+            return None;
+        }
         Some(match followed.and_then(|(info, _)| call.ended(&info)) {
             Ok(result) => response(&id, &result),
             Err(error) => error_response(Some(&id), &error),
@@ -97,8 +105,9 @@ impl LostCall {
     }
 }
 
-/// Why the task of a request was cancelled that its client took back.
-const BY_CLIENT: &str = "cancelled by the client";
+fn is_taken_back(info: &TaskInfo) -> bool {
+    info.status == Status::Cancelled && info.reason.as_deref() == Some(TAKEN_BACK)
+}
 
 /// What the task of a call is found by whose client waits for it.
 pub(super) const REQUEST_TAG: &str = "mcp.request";
@@ -123,7 +132,7 @@ impl Front {
             let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
             let waiting = record.and_then(|record| record.waiting);
             if waiting.is_some_and(|of| of.session == session.id && of.request == *id) {
-                tasks.cancel(&info.id, Some(BY_CLIENT.into())).await?;
+                tasks.cancel(&info.id, Some(TAKEN_BACK.into())).await?;
             }
         }
         Ok(())

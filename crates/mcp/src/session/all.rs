@@ -12,17 +12,21 @@ use steadfast_engine::Engine;
 use steadfast_store::{Error, SessionRow};
 
 use super::{Session, random_id, record::Record};
+use crate::client::Client;
 
 pub(crate) struct Sessions {
     engine: Engine,
     most: usize,
     idle: Duration,
     map: Mutex<HashMap<String, Arc<Session>>>,
+    /// Held while a session is fetched from the store or ended in it: one that was read before another
+    /// ended it must not come into memory after that.
+    moving: tokio::sync::Mutex<()>,
 }
 
 impl Sessions {
     pub(crate) fn new(engine: Engine, most: usize, idle: Duration) -> Sessions {
-        Sessions { engine, most, idle, map: Mutex::default() }
+        Sessions { engine, most, idle, map: Mutex::default(), moving: Default::default() }
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -41,7 +45,7 @@ impl Sessions {
     }
 
     /// Begins a session, durable when this returns.
-    pub(crate) async fn begin(&self, client: crate::client::Client) -> Result<Arc<Session>, Error> {
+    pub(crate) async fn begin(&self, client: Client) -> Result<Arc<Session>, Error> {
         // When the last use was is known here better than in the store, which has a bound of its own for
         // those that are not in memory.
         if let Some(oldest) = self.one_too_many() {
@@ -102,6 +106,11 @@ impl Sessions {
         if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
+        let _moving = self.moving.lock().await;
+        // Somebody else may have been first.
+        if let Some(session) = self.map().get(id) {
+            return Ok(Some(session.clone()));
+        }
         let now = self.engine.now();
         let Some(row) = self.engine.store().session(id.into(), now).await? else { return Ok(None) };
         let session = match Record::session(id, &row.body) {
@@ -111,19 +120,25 @@ impl Sessions {
                 return Ok(None);
             }
         };
-        // Somebody else may have been first.
-        Ok(Some(self.map().entry(id.into()).or_insert(session).clone()))
+        self.map().insert(id.into(), session.clone());
+        Ok(Some(session))
     }
 
     /// Ends a session for good.
     pub(crate) async fn end(&self, id: &str) -> Result<(), Error> {
+        let _moving = self.moving.lock().await;
+        self.engine.store().end_session(id.into()).await?;
         remove(&mut self.map(), id);
-        self.engine.store().end_session(id.into()).await.map(drop)
+        Ok(())
     }
 
     /// Writes down what has changed of a session. It is over if it was ended elsewhere.
     pub(crate) async fn keep(&self, session: &Arc<Session>) -> Result<(), Error> {
-        if session.is_stored && !self.engine.store().keep_session(self.row(session)).await? {
+        if !session.is_stored {
+            return Ok(());
+        }
+        session.is_written();
+        if !self.engine.store().keep_session(self.row(session)).await? {
             remove(&mut self.map(), &session.id);
         }
         Ok(())
@@ -140,7 +155,7 @@ impl Sessions {
             for session in self.all() {
                 let done = match () {
                     () if session.is_idle(self.idle) => self.end(&session.id).await,
-                    () if session.was_used_since(self.period()) => self.keep(&session).await,
+                    () if session.was_used() => self.keep(&session).await,
                     () => Ok(()),
                 };
                 if let Err(error) = done {

@@ -29,6 +29,15 @@ impl Store for Late {
         })
     }
 
+    /// What it says may not be true any more when it is heard.
+    fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {
+        Box::pin(async move {
+            let found = self.0.session(id, now).await;
+            tokio::time::sleep(self.1).await;
+            found
+        })
+    }
+
     fn desk(&self) -> Desk {
         self.0.desk()
     }
@@ -58,7 +67,6 @@ impl Store for Late {
         fn activity(token: String) -> Option<ActivityRow>;
         fn begin_session(session: SessionRow, most: usize) -> ();
         fn keep_session(session: SessionRow) -> bool;
-        fn session(id: String, now: Timestamp) -> Option<SessionRow>;
         fn end_session(id: String) -> bool;
         fn held_activities() -> Vec<ActivityLease>;
         fn row(key: TaskKey) -> Option<TaskRow>;

@@ -5,7 +5,6 @@
 
 mod http;
 mod late;
-mod rounds_2026;
 mod site;
 mod tools;
 mod traffic;
@@ -18,6 +17,8 @@ mod legacy;
 mod list;
 mod musts_2025;
 mod musts_2026;
+mod rounds_2026;
+mod sessions;
 mod sse_2024;
 mod stdio;
 mod tasks_2025;

@@ -179,6 +179,17 @@ impl Legacy {
         legacy
     }
 
+    /// The same client at another server.
+    pub(crate) fn at(self, site: &Site) -> Legacy {
+        Legacy { address: site.address, ..self }
+    }
+
+    /// One that says it has this session.
+    pub(crate) fn of(&self, session: String) -> Legacy {
+        let (opening, authorization) = (self.opening.clone(), self.authorization.clone());
+        Legacy { session, opening, authorization, ..*self }
+    }
+
     fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = vec![JSON, ACCEPT, ("Mcp-Session-Id", self.session.as_str())];
         headers.extend(self.authorization.as_ref().map(|value| ("Authorization", value.as_str())));

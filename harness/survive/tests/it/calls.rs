@@ -142,30 +142,34 @@ fn unknown_and_foreign_events_are_refused_at_once() {
     assert_eq!(ada.resume(server.address(), &event).last()["id"], 1);
 }
 
-/// Taken back after the restart: its work stops, and nothing is answered.
+/// Taken back after the restart, or on a stream that was taken up again: its work stops, and nothing is
+/// answered.
 #[test]
-fn it_can_be_cancelled_over_a_kill() {
-    for resumed in [false, true] {
+fn it_can_be_cancelled_when_its_stream_broke() {
+    for (killed, resumed) in [(true, false), (true, true), (false, true)] {
         let mut server = Server::start();
         let client = Client::connect(server.address(), "2025-11-25");
         let mut stream =
             client.call(server.address(), json!("c/1"), "work", json!({ "number": 5 }));
         let event = stream.next().unwrap().id.unwrap();
         server.until("second", 1);
-        server.kill_and_restart();
-        server.until("second", 2);
+        drop(stream);
+        if killed {
+            server.kill_and_restart();
+            server.until("second", 2);
+        }
         let stream = resumed.then(|| client.resume(server.address(), &event));
-        client.say(
-            server.address(),
-            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
-                                              "params": { "requestId": "c/1" } }),
-        );
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                             "params": { "requestId": "c/1" } });
+        client.say(server.address(), &cancel);
         if let Some(stream) = stream {
-            assert!(!said(&stream.rest()).contains(&"response".to_owned()));
+            assert!(!said(&stream.rest()).contains(&"response".to_owned()), "killed: {killed}");
         }
         server.open("second");
         // Another call of the same tool comes to its end, so this one has had the time to.
         client.call(server.address(), json!(2), "work", json!({ "number": 6 })).last();
         assert_eq!(server.count("last"), 1, "only that of the other");
+        let again = client.resume(server.address(), &event).rest();
+        assert!(!said(&again).contains(&"response".to_owned()), "nor later");
     }
 }
