@@ -19,7 +19,7 @@ use std::{
 use serde_json::{Value, json};
 
 use self::process::{Running, Server, kill};
-use crate::{Result, built, cargo, npm, python, root, run, target};
+use crate::{Result, build, built, npm, python, root, target};
 
 const OLD: &str = "2025-11-25";
 const NEW: &str = "2026-07-28";
@@ -96,7 +96,7 @@ pub(crate) fn clients(only: Option<&str>) -> Result<()> {
         return Err(format!("there is no client {}", only.unwrap_or_default()));
     }
     let installed = Installed::new()?;
-    run(cargo(&["build", "--quiet", "--package", "steadfast-clients"]))?;
+    build(&["clients-server", "rmcp-client"])?;
 
     println!(
         "\n{:<28} {:<10} {:<6} {:<12} {:<12} {:>5}",

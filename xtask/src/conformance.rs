@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Result, built, cargo, npm, root, run};
+use crate::{Result, build, built, npm, root};
 
 /// A run of the suite, and how many checks passed when it was last looked at.
 struct Run {
@@ -55,7 +55,7 @@ pub(crate) fn install() -> Result<PathBuf> {
 
 pub(crate) fn conformance() -> Result<()> {
     let place = install()?;
-    run(cargo(&["build", "--quiet", "--package", "steadfast-conformance"]))?;
+    build(&["conformance-server"])?;
     let suite = Suite::new(place)?;
     let path = root().join("harness/conformance/not-applicable.json");
     let not_applicable: NotApplicable = read_json(&path)?;

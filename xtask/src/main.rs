@@ -162,12 +162,17 @@ fn test() -> Result<()> {
         fetched.join().map_err(|_| "what fetches the programs of others panicked")?
     })?;
     schemas::schemas(&["--workspace", "--no-fail-fast"])?;
-    // The same workload each time, so that a failure can be told from a change; `cargo xtask crash`
-    // looks further.
-    crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;
-    crash(&Crash { kills: 40, seed: Some(2), processes: 2 })?;
-    conformance::conformance()?;
-    clients::clients(None)
+    thread::scope(|scope| {
+        // The disk's part beside the network's. The same workload each time, so that a failure can be
+        // told from a change; `cargo xtask crash` looks further.
+        let crashed = scope.spawn(|| {
+            crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;
+            crash(&Crash { kills: 40, seed: Some(2), processes: 2 })
+        });
+        conformance::conformance()?;
+        clients::clients(None)?;
+        crashed.join().map_err(|_| "the crash loop panicked")?
+    })
 }
 
 /// Where all that is built goes.
@@ -180,8 +185,18 @@ fn built(profile: &str, name: &str) -> PathBuf {
     target().join(profile).join(name)
 }
 
+/// Builds programs of the workspace. With the features of the whole of it, so that all share their
+/// dependencies with the tests.
+fn build(programs: &[&str]) -> Result<()> {
+    let mut build = cargo(&["build", "--quiet", "--workspace"]);
+    for program in programs {
+        build.args(["--bin", program]);
+    }
+    run(build)
+}
+
 fn crash(args: &Crash) -> Result<()> {
-    run(cargo(&["build", "--quiet", "--package", "steadfast-crash", "--bins"]))?;
+    build(&["supervisor", "victim"])?;
     // Two loops at once must not share a place.
     let dir = std::env::temp_dir().join(format!("steadfast-crash-{}", std::process::id()));
     let mut supervisor = Command::new(built("debug", "supervisor"));
