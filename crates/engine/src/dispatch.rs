@@ -227,11 +227,30 @@ async fn adopt(core: Arc<Core>) {
             }
             Err(error) => tracing::warn!(%error, "can't look for dead processes"),
         }
+        if let Err(error) = end_abandoned(&core).await {
+            tracing::warn!(%error, "can't end what was bound to other processes; trying again");
+        }
         tokio::select! {
             () = core.draining.cancelled() => return,
             () = tokio::time::sleep(core.settings.look_for_dead_every) => {}
         }
     }
+}
+
+/// Cancels what runs here for a process that is gone.
+async fn end_abandoned(core: &Arc<Core>) -> Result<(), crate::CallError> {
+    let bound = |nudge: &&Arc<Nudge>| nudge.bound.is_some_and(|desk| desk != core.store.desk());
+    let foreign: Vec<_> =
+        core.running().values().filter(bound).map(|nudge| nudge.id.clone()).collect();
+    let tasks = crate::Tasks::new(core.clone(), None);
+    for id in foreign {
+        match tasks.cancel_abandoned(&id).await {
+            Err(crate::CallError::Store(error)) => return Err(crate::CallError::Store(error)),
+            // Done, or nothing to do any more.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Removes what has expired.

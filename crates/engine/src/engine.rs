@@ -73,7 +73,7 @@ impl Core {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn by_id(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<Nudge>>> {
+    pub(crate) fn by_id(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<Nudge>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

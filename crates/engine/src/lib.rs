@@ -55,7 +55,7 @@ pub use steadfast_core::{
     Action, Answer, Compensation, Failure, FailureKind, Json, Limits, OpId, Principal, Progress,
     Retry, Scope, Status, TaskId, Timestamp, Ttl,
 };
-pub use steadfast_store::Order;
+pub use steadfast_store::{Bond, Order};
 pub use tasks::{
     CallError, Event, HistoryEntry, HistoryList, ListTasks, OpenQuestion, RerunFrom, Start,
     StartedTask, TaskInfo, TaskList, Tasks,

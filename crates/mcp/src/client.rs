@@ -142,6 +142,9 @@ pub(crate) struct CallRecord {
     /// How long a question waits whose author set no deadline: an answer can't come later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer_within_ms: Option<u64>,
+    /// What tells its request from others, if it may be made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fingerprint: Option<u64>,
     /// Who waits for its result, so that a stream that broke can be taken up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<Waiting>,
@@ -152,6 +155,9 @@ pub(crate) struct CallRecord {
 pub(crate) struct Waiting {
     pub(crate) session: String,
     pub(crate) request: Id,
+    /// It has an idempotency key, which is not free when it is answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keyed: bool,
 }
 
 /// Who called a durable tool.

@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     /// Requests of 2026-07-28; those before are with their session.
     at_work: Mutex<HashMap<Id, CancellationToken>>,
     tasks: TaskTracker,
+    /// Fires when the client is gone.
+    gone: CancellationToken,
 }
 
 impl Connection {
@@ -43,6 +45,7 @@ impl Connection {
             session: Mutex::new(None),
             at_work: Mutex::new(HashMap::new()),
             tasks: TaskTracker::new(),
+            gone: CancellationToken::new(),
         })
     }
 
@@ -54,12 +57,12 @@ impl Connection {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client is gone, and with it whoever waited.
-    pub(crate) fn abandon(&self) {
-        for cancel in self.at_work().values() {
-            cancel.cancel();
-        }
+    /// The client is gone, and with it whoever waited: what is at work is dropped, and nothing more is
+    /// said of it. Returns when all have noticed.
+    pub(crate) async fn abandon(&self) {
+        self.gone.cancel();
         self.tasks.close();
+        self.tasks.wait().await;
         if let Some(session) = self.session() {
             self.front.sessions.leave(&session.id);
         }
@@ -154,7 +157,8 @@ impl Connection {
             *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.clone());
             self.outlet.send(response(id, &reply)).await;
             let asking = self.front.clone().ask_on_stream(session, self.outlet.clone());
-            self.tasks.spawn(asking);
+            let gone = self.gone.clone();
+            self.tasks.spawn(async move { gone.run_until_cancelled(asking).await });
             return Ok(());
         }
         if method == "server/discover" {
@@ -180,7 +184,7 @@ impl Connection {
         session: Option<Arc<Session>>,
         meta: Meta,
     ) -> Result<(), RpcError> {
-        let in_flight = session.as_ref().map(|session| session.begin(id)).transpose()?;
+        let in_flight = session.as_ref().map(|session| session.begin(id, None)).transpose()?;
         let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
         if session.is_none() {
             let mut at_work = self.at_work();
@@ -191,10 +195,12 @@ impl Connection {
         }
         let (id, method, params) = (id.clone(), method.to_owned(), params.to_owned());
         let connection = self.clone();
-        self.tasks.spawn(async move {
+        let gone = self.gone.clone();
+        let answering = async move {
             let _in_flight = in_flight;
             let request = Request {
                 answered: Answered::default(),
+                again: false,
                 id: &id,
                 method: &method,
                 params: &params,
@@ -215,7 +221,8 @@ impl Connection {
                 Err(error) => error_response(Some(&id), &error),
             };
             connection.outlet.send(message).await;
-        });
+        };
+        self.tasks.spawn(async move { gone.run_until_cancelled(answering).await });
         Ok(())
     }
 }

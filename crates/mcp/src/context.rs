@@ -51,6 +51,7 @@ impl Context {
             progress_token: None,
             arguments: None,
             answer_within_ms: None,
+            fingerprint: None,
             waiting: None,
         });
         Context { engine, call: Arc::new(call), handed_out: Arc::default() }

@@ -13,6 +13,7 @@ use crate::{
     client::Client,
     limiter::{Counted, Rate},
     outlet::Outlet,
+    repeat::Sent,
     session::{Session, Sessions},
     settings::Settings,
     wire::{Id, Object, Revision, meta},
@@ -68,6 +69,8 @@ pub(crate) struct Front {
     /// No more requests: streams end, and what is at work is finished.
     pub(crate) draining: CancellationToken,
     pub(crate) background: TaskTracker,
+    /// Calls whose answer was sent, so that the ids of their requests are free again.
+    pub(crate) sent: Sent,
     /// What goes into `_meta` of every result of 2026-07-28.
     signature: String,
 }
@@ -94,6 +97,7 @@ impl Front {
             anonymous,
             draining: CancellationToken::new(),
             background: TaskTracker::new(),
+            sent: Sent::default(),
             signature,
         })
     }
@@ -164,6 +168,8 @@ pub(crate) struct Request<'a> {
     pub(crate) cancel: CancellationToken,
     /// Fires when the request is over, and its answer on the way.
     pub(crate) answered: Answered,
+    /// Another with its id, of the same session and otherwise equal, is at work already.
+    pub(crate) again: bool,
 }
 
 /// Fires when it is dropped.
@@ -182,6 +188,8 @@ pub(crate) struct Meta {
     pub(crate) progress_token: Option<Value>,
     pub(crate) log_level: Option<usize>,
     pub(crate) trace: Option<String>,
+    /// What makes it the same request as another.
+    pub(crate) key: Option<String>,
 }
 
 /// The levels of log lines, least first.

@@ -19,6 +19,7 @@ mod limiter;
 pub mod macros;
 mod method;
 mod outlet;
+mod repeat;
 mod server;
 mod session;
 mod settings;

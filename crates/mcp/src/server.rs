@@ -205,6 +205,13 @@ impl Server {
                 () = tended.draining.cancelled() => {}
             }
         });
+        let kept = front.clone();
+        front.background.spawn(async move {
+            tokio::select! {
+                () = kept.sent.keep(&kept.engine) => {}
+                () = kept.draining.cancelled() => {}
+            }
+        });
         Ok(Running {
             http: Arc::new(Http { front, auth: self.auth, connections: Default::default() }),
         })
@@ -388,6 +395,7 @@ impl Running {
         front.draining.cancel();
         front.background.close();
         let _ = tokio::time::timeout(deadline, front.background.wait()).await;
+        front.sent.flush(&front.engine).await;
         front.engine.shutdown(deadline).await;
     }
 }

@@ -43,7 +43,7 @@ struct State {
     written: Instant,
     log_level: Option<usize>,
     subscriptions: BTreeSet<String>,
-    in_flight: HashMap<Id, CancellationToken>,
+    in_flight: HashMap<Id, AtWork>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
     /// What waits for it.
@@ -58,6 +58,15 @@ struct State {
     expected: HashMap<String, theirs::Reply>,
     /// Requests of ours that were waited for.
     requests: u64,
+}
+
+/// Requests of one id.
+struct AtWork {
+    cancel: CancellationToken,
+    /// What tells them from others, if they may come more than once.
+    fingerprint: Option<u64>,
+    /// How many there are.
+    count: usize,
 }
 
 /// A question that was asked.
@@ -144,23 +153,47 @@ impl Session {
         self.state().written = Instant::now();
     }
 
-    /// Begins a request. One that has the id of another in flight is refused, and the other goes on.
-    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Result<InFlight, RpcError> {
+    /// Begins a request. One that has the id of another in flight is refused, and the other goes on;
+    /// unless both have the same fingerprint.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        id: &Id,
+        fingerprint: Option<u64>,
+    ) -> Result<InFlight, RpcError> {
         let mut state = self.state();
         state.used = Instant::now();
-        if state.in_flight.contains_key(id) {
-            return Err(RpcError::invalid_request("a request with this id is still at work"));
-        }
-        let cancel = CancellationToken::new();
-        state.in_flight.insert(id.clone(), cancel.clone());
-        Ok(InFlight { session: self.clone(), id: id.clone(), cancel })
+        let cancel = match state.in_flight.get_mut(id) {
+            None => {
+                let cancel = CancellationToken::new();
+                let at_work = AtWork { cancel: cancel.clone(), fingerprint, count: 1 };
+                state.in_flight.insert(id.clone(), at_work);
+                return Ok(InFlight {
+                    session: self.clone(),
+                    id: id.clone(),
+                    cancel,
+                    again: false,
+                });
+            }
+            Some(same)
+                if fingerprint.is_some()
+                    && same.fingerprint == fingerprint
+                    && !same.cancel.is_cancelled() =>
+            {
+                same.count += 1;
+                same.cancel.clone()
+            }
+            Some(_) => {
+                return Err(RpcError::invalid_request("a request with this id is still at work"));
+            }
+        };
+        Ok(InFlight { session: self.clone(), id: id.clone(), cancel, again: true })
     }
 
     /// Cancels a request. False if it is not at work here.
     pub(crate) fn cancel(&self, id: &Id) -> bool {
         let state = self.state();
         let at_work = state.in_flight.get(id);
-        at_work.inspect(|cancel| cancel.cancel()).is_some()
+        at_work.inspect(|at_work| at_work.cancel.cancel()).is_some()
     }
 
     pub(crate) fn set_log_level(&self, level: usize) {
@@ -274,6 +307,13 @@ impl Session {
         over
     }
 
+    /// The stream of a call, if it has one, is over: the client has made its request again.
+    pub(crate) fn close_call(&self, task: &str) {
+        if let Some(before) = self.state().calls.remove(task) {
+            before.over.cancel();
+        }
+    }
+
     /// The stream of a call is taken up again. Of these open questions those that the client has need not
     /// be asked again; the others are, even if they were sent: they were lost on the way.
     pub(crate) fn keep_asked<'a>(
@@ -306,12 +346,19 @@ pub(crate) struct InFlight {
     session: Arc<Session>,
     id: Id,
     pub(crate) cancel: CancellationToken,
+    /// It is not the only one of its id.
+    pub(crate) again: bool,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut state = self.session.state();
-        state.in_flight.remove(&self.id);
+        if let Some(at_work) = state.in_flight.get_mut(&self.id) {
+            at_work.count -= 1;
+            if at_work.count == 0 {
+                state.in_flight.remove(&self.id);
+            }
+        }
         state.used = Instant::now();
     }
 }

@@ -27,7 +27,7 @@ pub(crate) async fn serve(
     let writer = tokio::spawn(write(messages, output));
     let connection = Connection::new(front, principal, outlet);
     let read = read(&connection, input).await;
-    connection.abandon();
+    connection.abandon().await;
     drop(connection);
     writer.abort();
     read

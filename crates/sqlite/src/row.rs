@@ -9,7 +9,7 @@ use steadfast_store::{ActivityRow, Desk, InboxRow, TaskKey, TaskRow};
 macro_rules! task_columns {
     () => {
         "key, id, tool, version, owner, status, created, updated, ended, expires, wake, parent, \
-         parent_op, desk, epoch, deaths, tags, about, view"
+         parent_op, desk, epoch, deaths, tags, about, view, bound"
     };
 }
 pub(crate) use task_columns;
@@ -49,12 +49,13 @@ pub(crate) fn task(row: &Row<'_>, with_end: bool) -> rusqlite::Result<TaskRow> {
         wake: time(row, 10)?,
         parent,
         desk: desk(row, 13)?,
+        bound: desk(row, 19)?,
         epoch: row.get(14)?,
         deaths: row.get(15)?,
         tags,
         about: row.get(17)?,
         view: row.get(18)?,
-        end: if with_end { row.get(19)? } else { None },
+        end: if with_end { row.get(20)? } else { None },
     })
 }
 

@@ -10,7 +10,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Each takes a file from the version of its place in the list to the next. A migration that has
 /// been released is never changed.
-const MIGRATIONS: [&str; 3] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS];
+const MIGRATIONS: [&str; 4] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS, BONDS];
 
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
@@ -181,6 +181,15 @@ CREATE TABLE session (
 CREATE INDEX session_expires ON session (expires);
 ";
 
+/// A dedup key is one principal's, whatever the tool: those so far belonged to a tool, and keep its name
+/// as the engine writes it. `bound` is the desk that a task was started for.
+const BONDS: &str = "
+UPDATE task SET dedup = tool || char(10) || dedup WHERE dedup IS NOT NULL;
+DROP INDEX task_dedup;
+CREATE UNIQUE INDEX task_dedup ON task (owner, dedup) WHERE dedup IS NOT NULL;
+ALTER TABLE task ADD COLUMN bound INTEGER;
+";
+
 /// What a file is, as far as its header and schema say.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -234,6 +243,26 @@ mod tests {
                    tells, rank, epoch, deaths, view, about) \
                    VALUES (?1, 'task-' || ?1, 't', 1, '', 3, 3, 0, 0, 0, 0, 1, 0, x'', x'')";
         conn.execute(sql, [key]).unwrap();
+    }
+
+    #[test]
+    fn dedup_keys_of_old_stay_those_of_their_tools() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(FIRST).unwrap();
+        conn.pragma_update(None, "application_id", APPLICATION).unwrap();
+        conn.pragma_update(None, "user_version", 1).unwrap();
+        for (key, tool) in [(1, "a"), (2, "b"), (3, "b")] {
+            old_task(&conn, key);
+            let sql = "UPDATE task SET tool = ?, dedup = iif(key < 3, 'once', NULL) WHERE key = ?";
+            conn.execute(sql, rusqlite::params![tool, key]).unwrap();
+        }
+        assert_eq!(migrate(&mut conn).unwrap(), Found::Ours(VERSION));
+        let sql = "SELECT dedup, bound FROM task ORDER BY key";
+        let rows = crate::tx::all(&conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let key = |text: &str| Some(text.to_owned());
+        let expected: [(Option<String>, Option<i64>); 3] =
+            [(key("a\nonce"), None), (key("b\nonce"), None), (None, None)];
+        assert_eq!(rows, expected);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use std::{
 use rusqlite::Connection;
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
-    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started, StateRow,
-    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
+    ListPage, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow,
+    Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -160,6 +160,10 @@ impl steadfast_store::Store for Store {
         })
     }
 
+    fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move { Ok(desk == self.desk || self.desks.is_alive(desk.0)) })
+    }
+
     fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
@@ -174,6 +178,10 @@ impl steadfast_store::Store for Store {
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
         write!(self, size::task(&task), |tx| tx.start(&task))
+    }
+
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
+        write!(self, 0, |tx| tx.unbind(&tasks))
     }
 
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
@@ -287,6 +295,10 @@ impl steadfast_store::Store for Store {
         id: TaskId,
     ) -> BoxFuture<'_, Result<(TaskRow, Vec<QuestionRow>)>> {
         Box::pin(async move { self.readers.get_with_questions(&caller, &id) })
+    }
+
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+        Box::pin(async move { self.readers.keyed(&caller, &dedup) })
     }
 
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {

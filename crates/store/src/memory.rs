@@ -26,10 +26,10 @@ use tokio::sync::Notify;
 
 use self::content::Content;
 use crate::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
-    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
-    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
+    ListPage, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow,
+    Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// What a store in memory contains. Clones are the same content; it lives as long as one of them,
@@ -129,6 +129,10 @@ impl Store for Memory {
         Box::pin(async move { self.read(|content| Ok(content.dead())) })
     }
 
+    fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move { self.read(|content| Ok(!content.is_dead(desk))) })
+    }
+
     fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
@@ -139,6 +143,15 @@ impl Store for Memory {
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
         Box::pin(async move { self.write(|content, desk| content.start(task, Some(desk))) })
+    }
+
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.write(|content, _| {
+                content.unbind(&tasks);
+                Ok(())
+            })
+        })
     }
 
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
@@ -279,6 +292,10 @@ impl Store for Memory {
                 Ok((row, questions))
             })
         })
+    }
+
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+        Box::pin(async move { self.read(|content| Ok(content.keyed(&caller, dedup))) })
     }
 
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {

@@ -62,6 +62,8 @@ pub struct TaskRow {
     pub parent: Option<(TaskKey, OpId)>,
     /// Who holds it.
     pub desk: Option<Desk>,
+    /// Whose process it was started for, if it is of no use without that.
+    pub bound: Option<Desk>,
     /// The present epoch.
     pub epoch: i64,
     /// Processes that died holding it since it last made progress.

@@ -6,10 +6,10 @@ use steadfast_core::{TaskId, Timestamp};
 use tokio::sync::Notify;
 
 use crate::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, Caller, Cancel, ClaimActivities, ClaimTasks,
-    Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask, Order, Poison,
-    QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started, StateRow, Suspend, Swept,
-    TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, ClaimActivities,
+    ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
+    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started, StateRow,
+    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
@@ -42,6 +42,9 @@ pub trait Store: Send + Sync + 'static {
     /// Desks that hold something and whose process is gone, in the order of their numbers.
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>>;
 
+    /// Whether the process of a desk may still live. False for one that never was.
+    fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>>;
+
     /// Is notified when another handle has changed the store. A notice is kept for whoever waits
     /// next; several may become one.
     fn changed(&self) -> Arc<Notify>;
@@ -59,6 +62,9 @@ pub trait Store: Send + Sync + 'static {
     /// The dedup key is looked at first; then a task with the same id, whoever it belongs to and
     /// even if it has expired, refuses the start as [`Exists`](crate::Refusal::Exists).
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>>;
+
+    /// Frees tasks of what they are bound to. Those that are gone, or not bound, are left alone.
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>>;
 
     /// Takes tasks from the ready pile onto this desk, raising their epoch. If the process dies
     /// before it knows, they are on a dead desk and will be adopted. One that has no version yet gets
@@ -210,6 +216,9 @@ pub trait Store: Send + Sync + 'static {
             Ok((row, questions))
         })
     }
+
+    /// The task of the caller's that has this dedup key, unless it has expired.
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>>;
 
     /// A task by its number, for whoever holds one; `None` if it is gone.
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>>;

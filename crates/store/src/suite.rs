@@ -77,9 +77,12 @@ macro_rules! store_suite {
                 an_id_is_used_once,
                 a_removed_id_can_be_used_again,
                 a_dedup_key_starts_one_task,
-                a_dedup_key_is_of_one_principal_and_tool,
+                a_dedup_key_is_of_one_principal,
                 a_dedup_key_comes_before_the_id,
                 a_dedup_key_outlives_a_task_that_expired_or_is_gone,
+                a_task_is_found_by_its_dedup_key,
+                a_freed_dedup_key_can_be_used_again,
+                a_bound_task_says_whose_it_is,
             }
             claim {
                 a_claimed_task_comes_with_history_and_inbox,

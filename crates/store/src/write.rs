@@ -21,9 +21,12 @@ pub struct NewTask {
     pub tags: BTreeMap<String, String>,
     /// The task that starts it. For a child in a [`Turn`] the store fills in the key.
     pub parent: Option<Parent>,
-    /// If this principal already has a task of this tool with this key, that one is the answer. One
-    /// that expires at or before `created` doesn't count.
+    /// If this principal already has a task with this key, that one is the answer. One that expires at
+    /// or before `created` doesn't count.
     pub dedup: Option<String>,
+    /// It is of no use without the process that starts it: [`TaskRow::bound`](crate::TaskRow::bound) is
+    /// this handle's desk.
+    pub bound: bool,
     /// Where it stands at first.
     pub status: Status,
     /// When it is accepted.
@@ -52,6 +55,15 @@ pub struct Parent {
     pub op: OpId,
     /// Whether the parent gets a message when the child ends.
     pub notify: bool,
+}
+
+/// What a task can be freed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// Its dedup key, which can be used again.
+    Key,
+    /// The desk that it is bound to.
+    Desk,
 }
 
 /// What became of a start.

@@ -10,10 +10,10 @@ use std::{
 
 use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
-    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
-    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
+    ListPage, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow,
+    Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -185,6 +185,9 @@ impl<S: Store> Store for Bent<S> {
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
         self.inner.dead()
     }
+    fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>> {
+        self.inner.is_alive(desk)
+    }
     fn changed(&self) -> Arc<Notify> {
         self.inner.changed()
     }
@@ -196,6 +199,9 @@ impl<S: Store> Store for Bent<S> {
             return Box::pin(self.start_early(task));
         }
         Box::pin(self.around(self.inner.start(task)))
+    }
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.around(self.inner.unbind(tasks)))
     }
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
         Box::pin(self.around(self.inner.claim(claim)))
@@ -274,6 +280,9 @@ impl<S: Store> Store for Bent<S> {
     }
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {
         self.inner.get(caller, id)
+    }
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+        self.inner.keyed(caller, dedup)
     }
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
         self.inner.row(key)

@@ -52,6 +52,7 @@ fn new_task(task: u32) -> NewTask {
         tags: BTreeMap::new(),
         parent: None,
         dedup: None,
+        bound: false,
         status: Status::Running,
         created: Timestamp(1),
         wake: None,

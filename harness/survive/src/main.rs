@@ -63,6 +63,20 @@ async fn work(ctx: Context, number: u64) -> Result<Structured<u64>> {
     Ok(Structured(number))
 }
 
+/// Books a room, which can be taken back, and then waits for a gate.
+#[tool]
+async fn book(ctx: Context, guest: String) -> Result<String> {
+    ctx.step("room", || effect("room")).undo("cancel_room", &guest).await?;
+    ctx.step("second", || slow("second")).await?;
+    ctx.step("paid", || effect("paid")).await?;
+    Ok(format!("booked for {guest}"))
+}
+
+/// Takes a booking back.
+async fn cancel_room(_: ActivityContext, _guest: String) -> Result<()> {
+    effect("cancel room").await
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Approval {
     /// Whether it may be done
@@ -96,5 +110,6 @@ async fn interview(ctx: Context, topic: String) -> Result<Vec<PromptMessage>> {
 async fn main() -> Result<()> {
     let Args { flags, dir } = Args::parse();
     let _ = DIR.set(dir);
-    Server::new("survive").tool(work).tool(approve).prompt(interview).run_with(flags).await
+    let server = Server::new("survive").tool(work).tool(book).tool(approve).prompt(interview);
+    server.activity("cancel_room", cancel_room).run_with(flags).await
 }

@@ -100,7 +100,7 @@ pub(crate) fn spawn_new(
     history: Vec<Record>,
     missed: u64,
 ) {
-    let nudge = Arc::new(Nudge::new(lease.epoch, row.id.clone(), row.owner.clone()));
+    let nudge = Arc::new(Nudge::new(lease.epoch, &row));
     with_nudge(core, nudge, lease, missed, move |core, nudge| async move {
         live(&core, row, lease, history, Vec::new(), &nudge).await;
     });
@@ -113,7 +113,7 @@ pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
     let records: Result<Vec<Record>, _> =
         history.iter().enumerate().map(|(seq, line)| decode(seq as u64, line)).collect();
     let ended = row.status.is_terminal();
-    let nudge = Arc::new(Nudge::new(lease.epoch, row.id.clone(), row.owner.clone()));
+    let nudge = Arc::new(Nudge::new(lease.epoch, &row));
     with_nudge(core, nudge, lease, missed, move |core, nudge| async move {
         match records {
             _ if ended => {
@@ -121,7 +121,12 @@ pub(crate) fn spawn_claimed(core: &Arc<Core>, claimed: Claimed, missed: u64) {
                 nudge.leave(None);
                 Box::pin(cleanup::clean_up(&core, lease)).await;
             }
-            Ok(records) => live(&core, row, lease, records, inbox, &nudge).await,
+            Ok(records) => {
+                if row.bound.is_some() && Box::pin(park::is_abandoned(&core, &row)).await {
+                    return;
+                }
+                live(&core, row, lease, records, inbox, &nudge).await;
+            }
             Err(error) => {
                 Box::pin(park::set_aside(&core, &row, lease, error.to_string())).await;
             }

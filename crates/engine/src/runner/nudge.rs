@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use steadfast_core::{Principal, TaskId};
-use steadfast_store::TaskRow;
+use steadfast_store::{Desk, TaskRow};
 use tokio::sync::{Notify, SetOnce};
 
 /// Flags that are set from anywhere and seen by the task's runner.
@@ -23,6 +23,8 @@ pub(crate) struct Nudge {
     doubt: AtomicBool,
     pub(crate) id: TaskId,
     pub(crate) owner: Option<Principal>,
+    /// Whose process it was started for, if it is of no use without that.
+    pub(crate) bound: Option<Desk>,
     /// How many wait here for its end.
     waiting: AtomicUsize,
     /// Set when the task leaves memory: with its row if it has ended.
@@ -41,7 +43,8 @@ impl Nudge {
     /// The process is going down: finish what is in flight.
     pub(crate) const DRAIN: u8 = 16;
 
-    pub(crate) fn new(epoch: i64, id: TaskId, owner: Option<Principal>) -> Nudge {
+    /// For the runner of this task.
+    pub(crate) fn new(epoch: i64, row: &TaskRow) -> Nudge {
         Nudge {
             epoch,
             flags: AtomicU8::new(0),
@@ -49,8 +52,9 @@ impl Nudge {
             notify: Notify::new(),
             stop: Notify::new(),
             doubt: AtomicBool::new(false),
-            id,
-            owner,
+            id: row.id.clone(),
+            owner: row.owner.clone(),
+            bound: row.bound,
             waiting: AtomicUsize::new(0),
             left: SetOnce::new(),
         }

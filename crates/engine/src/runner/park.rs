@@ -6,7 +6,7 @@ use steadfast_core::{Event, Failure, FailureKind, Halt, Record, Status, View, de
 use steadfast_store::{After, InboxRow, Lease, Order, TaskRow, Turn};
 
 use super::{Frozen, Runner, Then, turn::insist};
-use crate::{blob, engine::Core};
+use crate::{CallError, blob, engine::Core};
 
 /// A turn that appends nothing.
 fn empty(lease: Lease, core: &Core, after: After) -> Turn {
@@ -35,6 +35,12 @@ impl Runner {
     pub(super) async fn park(&mut self) -> Option<Then> {
         let shown = self.view();
         let wake = self.shared.machine().next_deadline();
+        if self.frozen == Some(Frozen::GoingDown)
+            && self.row.bound.is_some()
+            && is_abandoned(&self.core, &self.row).await
+        {
+            return Some(Then::Nothing);
+        }
         let after = match self.frozen {
             // One that is still suspended waits for its resume, and one that was resumed meanwhile
             // goes on.
@@ -135,6 +141,25 @@ pub(crate) async fn return_to_store(core: &Core, lease: Lease) {
 /// The turn that puts a task back on the ready pile.
 pub(crate) fn put_back(core: &Core, lease: Lease) -> Turn {
     empty(lease, core, After::Yield)
+}
+
+/// Whether a task was bound to a process that is gone, or is going: then it is cancelled, and somebody
+/// takes up what is left to do.
+pub(super) async fn is_abandoned(core: &Arc<Core>, row: &TaskRow) -> bool {
+    let tasks = crate::Tasks::new(core.clone(), None);
+    loop {
+        match tasks.cancel_abandoned(&row.id).await {
+            Ok(cancelled) => return cancelled,
+            // Gone, or over, by somebody else's hand.
+            Err(CallError::Unknown(_) | CallError::Expired(_) | CallError::Terminal { .. }) => {
+                return true;
+            }
+            Err(error) => {
+                tracing::warn!(task = %row.id, %error, "can't end a task with its process; again soon");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
 }
 
 /// Reads a task anew that we still hold; `None` if we don't, or it has ended.

@@ -65,6 +65,7 @@ impl Runner {
         match self.core.store.row(self.lease.key).await {
             Ok(Some(row)) if row.epoch == self.lease.epoch => {
                 let halted = row.status.is_halted();
+                self.row.bound = row.bound;
                 self.reason = blob::read_view(&row.view).reason.filter(|_| halted);
                 Nudge::MAIL | if halted { Nudge::HALT } else { 0 }
             }

@@ -237,6 +237,8 @@ impl Runner {
                 let idle = machine.steps_running() == 0 && machine.urgency() == Urgency::Idle;
                 idle.then_some(now)
             }
+            // It is of no use without this process, and if that dies it must be found on its desk.
+            None if self.row.bound.is_some() => None,
             None => machine.can_park().then(|| now.plus(self.core.settings.park_after)),
         }
     }

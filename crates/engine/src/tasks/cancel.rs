@@ -3,7 +3,7 @@
 use steadfast_core::{Event, Failure, FailureKind, Record, TaskId, Timestamp, Ttl, View, encode};
 use steadfast_store::{Caller, Cancel, TaskRow};
 
-use super::{Result, Tasks};
+use super::{CallError, Result, Tasks};
 use crate::{
     blob::{self, End},
     finish::finish,
@@ -50,6 +50,24 @@ impl Tasks {
         let row = self.core.store.get(caller.clone(), id.clone()).await;
         let row = row.map_err(|error| self.failed(id, error))?;
         self.cancel_row(caller, &row, Some(reason.into())).await
+    }
+
+    /// Cancels a task whose process is gone, if it is still bound to that. Whether it did.
+    pub(crate) async fn cancel_abandoned(&self, id: &TaskId) -> Result<bool> {
+        let row = self.row(id).await?;
+        let Some(desk) = row.bound else { return Ok(false) };
+        Self::check_status(&row, id)?;
+        let lives = self.core.store.is_alive(desk).await.map_err(CallError::Store)?;
+        // Its own process, on its way out, is as good as gone.
+        let leaves = desk == self.core.store.desk() && self.core.draining.is_cancelled();
+        match lives && !leaves {
+            true => Ok(false),
+            false => {
+                let reason = "the process that it was started for is gone";
+                self.cancel_row(self.caller(), &row, Some(reason.into())).await?;
+                Ok(true)
+            }
+        }
     }
 
     async fn cancel_row(

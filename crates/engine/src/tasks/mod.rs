@@ -20,7 +20,7 @@ pub use rerun::RerunFrom;
 pub(crate) use start::new_child;
 pub use start::{Start, StartedTask};
 use steadfast_core::{Message, Principal, Status, TaskId};
-use steadfast_store::{Caller, Counts, QuestionRow, Resume, SendTo, Suspend, TaskRow};
+use steadfast_store::{Bond, Caller, Counts, QuestionRow, Resume, SendTo, Suspend, TaskRow};
 
 use crate::{Result as AuthorResult, blob, engine::Core, finish::finish, limits, runner::Nudge};
 
@@ -144,6 +144,33 @@ impl Tasks {
         self.core.touched(&[touched], Nudge::LOOK);
         self.core.dispatch.notify_one();
         Ok(())
+    }
+
+    /// The task that was started with a [request key](Start::request_key), unless that was freed.
+    pub async fn keyed(&self, key: &str) -> Result<Option<TaskId>> {
+        let found = self.core.store.keyed(self.caller(), start::request_key(key)).await;
+        found.map_err(CallError::Store)
+    }
+
+    /// Frees tasks of what they are bound to: their key can be used again, or they outlive the process
+    /// that they were started for. Those that are gone, or not bound, are left alone.
+    pub async fn free(&self, tasks: Vec<(TaskId, Bond)>) -> Result<()> {
+        let whole = self.clone();
+        finish(&self.core, async move {
+            let of_process: Vec<TaskId> = tasks
+                .iter()
+                .filter(|(_, bond)| *bond == Bond::Desk)
+                .map(|(id, _)| id.clone())
+                .collect();
+            whole.core.store.unbind(tasks).await.map_err(CallError::Store)?;
+            for id in of_process {
+                if let Some(nudge) = whole.core.by_id().get(&id) {
+                    nudge.set(Nudge::LOOK);
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Removes a task that has ended, with all that belongs to it.

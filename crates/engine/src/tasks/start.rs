@@ -29,6 +29,8 @@ pub struct Start {
     input: std::result::Result<Json, String>,
     id: Option<TaskId>,
     idempotency_key: Option<String>,
+    request_key: Option<String>,
+    bound: bool,
     tags: BTreeMap<String, String>,
     ttl: Option<Ttl>,
     delay: Option<Duration>,
@@ -59,6 +61,8 @@ impl Tasks {
             input: Json::of(input).map_err(|error| error.to_string()),
             id: None,
             idempotency_key: None,
+            request_key: None,
+            bound: false,
             tags: BTreeMap::new(),
             ttl: None,
             delay: None,
@@ -79,6 +83,20 @@ impl Start {
     /// If this principal has started this tool with this key before, that task is the answer.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Start {
         self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// If this principal has started a task of any tool with this key before, that task is the answer:
+    /// until it is gone, or the key was [freed](Tasks::free). In place of an idempotency key.
+    pub fn request_key(mut self, key: impl Into<String>) -> Start {
+        self.request_key = Some(key.into());
+        self
+    }
+
+    /// It is of no use without this process: if that ends first, the task is cancelled, and takes back
+    /// what it did. Unless it is [freed](Tasks::free) before. It stays in memory.
+    pub fn bound_to_process(mut self) -> Start {
+        self.bound = true;
         self
     }
 
@@ -121,8 +139,9 @@ impl Start {
 
     fn check_limits(&self) -> Result<()> {
         limits::name("the tool's name", &self.tool)?;
-        let key = self.idempotency_key.as_deref();
-        key.map_or(Ok(()), |key| limits::name("the idempotency key", key))?;
+        for key in self.idempotency_key.iter().chain(&self.request_key) {
+            limits::name("the idempotency key", key)?;
+        }
         if self.tags.len() > limits::TAGS {
             return Err(CallError::TooManyTags { limit: limits::TAGS });
         }
@@ -166,7 +185,11 @@ impl Start {
         let mut task = NewTask {
             tags: self.tags,
             owner: self.tasks.principal.clone(),
-            dedup: self.idempotency_key,
+            dedup: match (self.request_key, self.idempotency_key) {
+                (Some(key), _) => Some(request_key(&key)),
+                (None, key) => key.map(|key| format!("{}\n{key}", self.tool)),
+            },
+            bound: self.bound,
             wake,
             ..new_task(&core, id, &self.tool, &about, now, vec![encode(&first)])
         };
@@ -187,6 +210,11 @@ impl IntoFuture for Start {
     }
 }
 
+/// How a key that is of no one tool is written: no tool has an empty name.
+pub(super) fn request_key(key: &str) -> String {
+    format!("\n{key}")
+}
+
 /// Takes a place in memory for a new task, unless others queue for one.
 fn hold(core: &Core) -> bool {
     let free = !core.backlog.load(Ordering::Acquire) && core.take_places(1) == 1;
@@ -205,7 +233,8 @@ pub(super) async fn begin(
     let hold = task.hold;
     let id = task.id.clone();
     let (created, expires) = (Some(task.created), task.expires);
-    let row = hold.then(|| row(&task));
+    let bound = task.bound.then(|| core.store.desk());
+    let row = hold.then(|| TaskRow { bound, ..row(&task) });
     let _hand = core.handover.read().await;
     if core.draining.is_cancelled() {
         // Looked at again under the lock that the shutdown takes before it closes the store.
@@ -264,6 +293,7 @@ fn row(task: &NewTask) -> TaskRow {
         wake: None,
         parent: None,
         desk: None,
+        bound: None,
         epoch: 0,
         deaths: 0,
         tags: task.tags.clone(),
@@ -308,6 +338,7 @@ pub(super) fn new_task(
         tags: BTreeMap::new(),
         parent: None,
         dedup: None,
+        bound: false,
         status: Status::Queued,
         created: now,
         wake: None,

@@ -8,6 +8,7 @@ mod support;
 
 mod activities;
 mod anew;
+mod bound;
 mod cancel;
 mod children;
 mod events;

@@ -7,7 +7,7 @@ use std::{
 
 use steadfast_engine::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, After, BoxFuture, Caller, Cancel,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     ListPage, Memory, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
@@ -164,6 +164,9 @@ impl Store for Slow {
 
     gated! {
         fn dead() -> Vec<Desk>;
+        fn is_alive(desk: Desk) -> bool;
+        fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();
+        fn keyed(caller: Caller, dedup: String) -> Option<TaskId>;
         fn close() -> ();
         fn start(task: NewTask) -> Started;
         fn claim(claim: ClaimTasks) -> Vec<Claimed>;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SESSION, VERSION, busy, empty, headers as repeated, json, no_store, refusal,
-    resume::resumable,
+    resume::{resumable, sent},
     session,
     stream::{Events, Work, respond},
     text,
@@ -24,6 +24,7 @@ use crate::{
     front::{Answered, Front, Meta, Request},
     method::{self, Opening, Routed, initialize},
     outlet::Outlet,
+    repeat::{fingerprint, request_key},
     session::Session,
     wire::{
         BadMessage, Id, Message, Received, Revision, RpcError, code, error_response, parse,
@@ -138,11 +139,15 @@ async fn one_request(
             Err(refused) => return *refused,
         }
     };
-    let in_flight = match session.as_ref().map(|session| session.begin(&id)).transpose() {
+    let lives_on = session.is_some() && matches!(method, "tools/call" | "prompts/get");
+    let print = lives_on.then(|| fingerprint(method, params));
+    let in_flight = match session.as_ref().map(|session| session.begin(&id, print)).transpose() {
         Ok(in_flight) => in_flight,
         Err(error) => return failed(&id, &error),
     };
     let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
+    let again = in_flight.as_ref().is_some_and(|one| one.again);
+    let keyed = meta.key.is_some();
     let (outlet, messages) = Outlet::new();
     let on = outlet.clone();
     let owned = Owned {
@@ -155,11 +160,11 @@ async fn one_request(
         meta,
         outlet,
         cancel,
+        again,
     };
     let of_session = owned.session.clone();
     let primes =
         of_session.as_ref().is_some_and(|session| session.client.revision >= Revision::V2025_11_25);
-    let lives_on = owned.session.is_some() && matches!(method, "tools/call" | "prompts/get");
     let status = Arc::new(std::sync::atomic::AtomicU16::new(200));
     let seen = status.clone();
     let mut work: Work = Box::pin(async move {
@@ -201,16 +206,21 @@ async fn one_request(
     while done.is_some() && first.is_none() {
         // Its last words may be in the channel.
         let Ok(said) = messages.try_recv() else { break };
-        first = Some(said).filter(|said| said.message.is_some());
+        match said.message {
+            Some(_) => first = Some(said),
+            None => begin = said.point,
+        }
     }
+    let sent = sent(front, begin.as_deref(), keyed);
     let work = match done {
         Some(Some(message)) if first.is_none() => {
+            sent();
             return answered(status.load(std::sync::atomic::Ordering::Relaxed), message);
         }
         Some(message) => Box::pin(std::future::ready(message)),
         None => work,
     };
-    let events = Events::of_request(first, messages, work, front.settings.keep_alive);
+    let events = Events::of_request(first, messages, work, front.settings.keep_alive).then(sent);
     respond(match (begin, of_session) {
         (Some(begin), Some(session)) => resumable(front, &session, events, &begin, on),
         _ => events,
@@ -228,6 +238,7 @@ struct Owned {
     meta: Meta,
     outlet: Outlet,
     cancel: CancellationToken,
+    again: bool,
 }
 
 impl Owned {
@@ -235,6 +246,7 @@ impl Owned {
     async fn run(self, status: &std::sync::atomic::AtomicU16) -> Option<String> {
         let request = Request {
             answered: Answered::default(),
+            again: self.again,
             id: &self.id,
             method: &self.method,
             params: &self.params,
@@ -423,10 +435,11 @@ async fn in_batch(
 ) -> String {
     let answered = async {
         let meta = method::read_meta(params)?.meta;
-        let in_flight = session.begin(id)?;
+        let in_flight = session.begin(id, None)?;
         let outlet = session.stream().unwrap_or_else(|| Outlet::new().0);
         let request = Request {
             answered: Answered::default(),
+            again: false,
             id,
             method,
             params,
@@ -438,7 +451,12 @@ async fn in_batch(
         };
         front.answer(&request).await
     };
-    match answered.await {
+    let answered = answered.await;
+    // It goes out with the others, on no stream of its own.
+    if let Ok(Some(task)) = front.tasks(&session.client).keyed(&request_key(session, id)).await {
+        front.sent.add(task);
+    }
+    match answered {
         Ok(result) => response(id, &result),
         Err(error) => error_response(Some(id), &error),
     }

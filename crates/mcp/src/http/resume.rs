@@ -6,7 +6,7 @@ use axum::{http::StatusCode, response::Response};
 
 use super::{
     refusal,
-    stream::{Events, Work, respond},
+    stream::{Events, Then, Work, respond},
 };
 use crate::{
     front::Front,
@@ -42,6 +42,18 @@ pub(super) fn resumable(
     }))
 }
 
+/// What is to be done when the answer of a call has been sent whose stream can be taken up from this
+/// point: the id of its request is free again, unless it is known by a key.
+pub(super) fn sent(front: &Arc<Front>, point: Option<&str>, keyed: bool) -> Then {
+    let task = point.filter(|_| !keyed).and_then(Point::read).map(|(task, _)| task);
+    let front = front.clone();
+    Box::new(move || {
+        if let Some(task) = task {
+            front.sent.add(task);
+        }
+    })
+}
+
 /// Goes on after the event that the client had last, on the stream that it came on and no other.
 pub(super) async fn take_up(front: &Arc<Front>, session: Arc<Session>, event: &str) -> Response {
     let Some(lost) = LostCall::find(front, &session, event).await else {
@@ -52,11 +64,12 @@ pub(super) async fn take_up(front: &Arc<Front>, session: Arc<Session>, event: &s
     session.keep_asked(lost.task.as_str(), asked, &outlet);
     let on = outlet.clone();
     // Up to the restart that it has survived it was at work.
-    let in_flight = session.begin(&lost.request).ok();
+    let in_flight = session.begin(&lost.request, lost.fingerprint).ok();
+    let sent = sent(front, Some(event), lost.keyed);
     let work: Work = Box::pin(async move {
         let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
         lost.follow(outlet, cancel).await
     });
-    let events = Events::of_request(None, messages, work, front.settings.keep_alive);
+    let events = Events::of_request(None, messages, work, front.settings.keep_alive).then(sent);
     respond(resumable(front, &session, events, event, on))
 }

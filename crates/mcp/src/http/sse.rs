@@ -60,8 +60,9 @@ pub(super) async fn open(State(http): State<Arc<Http>>, request: Request) -> Res
             () = outlet.closed() => {}
             () = ending.front.draining.cancelled() => {}
         }
-        if let Some(connection) = ending.connections.map().remove(&over) {
-            connection.abandon();
+        let gone = ending.connections.map().remove(&over);
+        if let Some(connection) = gone {
+            connection.abandon().await;
         }
     });
     let endpoint = format!("event: endpoint\ndata: {MESSAGES}?sessionId={id}\n\n");

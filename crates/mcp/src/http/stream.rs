@@ -27,6 +27,9 @@ pub(super) type Work = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 /// Fires when a stream is to end before it is over.
 pub(super) type HangUp = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What is done when the response was sent.
+pub(super) type Then = Box<dyn FnOnce() + Send>;
+
 /// How long a client is to wait before it takes a stream up again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -38,6 +41,7 @@ pub(super) struct Events {
     work: Option<Work>,
     hang_up: Option<HangUp>,
     last: Option<String>,
+    then: Option<Then>,
     over: bool,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
@@ -64,6 +68,7 @@ impl Events {
             work: None,
             hang_up: None,
             last: None,
+            then: None,
             over: false,
             quiet,
             keep_alive,
@@ -79,6 +84,12 @@ impl Events {
     /// Begins with this event.
     pub(super) fn begin_with(mut self, event: String) -> Events {
         self.begin = Some(event);
+        self
+    }
+
+    /// Does this when the response was sent.
+    pub(super) fn then(mut self, then: Then) -> Events {
+        self.then = Some(then);
         self
     }
 
@@ -128,6 +139,9 @@ impl Stream for Events {
                 Poll::Ready(None) | Poll::Pending => {}
             }
             if let Some(last) = self.last.take() {
+                if let Some(then) = self.then.take() {
+                    then();
+                }
                 let event = self.event(&Said { point: None, message: Some(last) });
                 return Poll::Ready(event.map(Ok));
             }

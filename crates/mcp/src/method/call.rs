@@ -7,15 +7,10 @@ use std::{
 
 use serde_json::{Map, Value};
 use steadfast_core::{Json, TaskId, Timestamp, Ttl};
-use steadfast_engine::{StartedTask, TaskInfo, Tasks};
+use steadfast_engine::{Bond, StartedTask, TaskInfo, Tasks};
 
 use super::{
-    Reply,
-    follow::Point,
-    lost::{REQUEST_TAG, request_tag},
-    outcome, questions,
-    rounds::apply,
-    task_error,
+    Reply, follow::Point, lost::REQUEST_TAG, outcome, questions, rounds::apply, task_error,
     tools::cancelled,
 };
 use crate::{
@@ -24,6 +19,7 @@ use crate::{
     client::{CallRecord, Client, Waiting},
     context::HANDED_OUT,
     front::{Front, Request, millis},
+    repeat::{fingerprint, idempotency_key, request_key},
     wire::{Object, RpcError, meta},
 };
 
@@ -78,8 +74,43 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Whether it ends with its connection, and with the process that it came to: its client can neither
+    /// take it up again nor say that a later request is the same, and so makes it anew.
+    fn ends_with_connection(&self) -> bool {
+        let stays = self.request.session.as_ref().is_some_and(|session| session.is_stored);
+        !stays && self.request.meta.key.is_none() && self.request_state.is_none()
+    }
+
+    /// From now on it goes on whatever becomes of this process. True when that is durable.
+    async fn outlives_connection(&self, id: &TaskId) -> Result<(), RpcError> {
+        if !self.ends_with_connection() {
+            return Ok(());
+        }
+        self.tasks().free(vec![(id.clone(), Bond::Desk)]).await.map_err(task_error)
+    }
+
+    /// Starts a task, or finds the one of a request that was made before.
     async fn start(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
         self.check_count().await?;
+        let started = self.start_once(ttl, followed).await?;
+        if !started.new && self.front.sent.has(&started.id) {
+            // It had been answered, so that this is another request.
+            self.front.sent.flush(&self.front.engine).await;
+            return self.start_once(ttl, followed).await;
+        }
+        Ok(started)
+    }
+
+    async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
+        let stored = self.request.session.as_ref().filter(|session| session.is_stored);
+        let waited = stored.filter(|_| !followed);
+        let keyed = self.request.meta.key.as_deref();
+        let key = match (keyed, waited) {
+            (Some(key), _) => Some(idempotency_key(key)),
+            (None, Some(session)) => Some(request_key(session, self.request.id)),
+            (None, None) => None,
+        };
+        let print = key.is_some().then(|| fingerprint(self.request.method, self.request.params));
         let client = &self.request.client;
         let in_rounds = client.revision.is_stateless() && (!followed || self.hands_itself_out());
         let record = CallRecord {
@@ -91,19 +122,27 @@ impl Call<'_> {
             progress_token: self.request.meta.progress_token.clone(),
             arguments: in_rounds.then(|| self.arguments_digest()).flatten(),
             answer_within_ms: in_rounds.then(|| millis(self.front.settings.request_state_life)),
-            waiting: self.request.session.as_ref().filter(|_| !followed).map(|session| Waiting {
+            fingerprint: print,
+            waiting: waited.map(|session| Waiting {
                 session: session.id.clone(),
                 request: self.request.id.clone(),
+                keyed: keyed.is_some(),
             }),
         };
         let mut start = self.tasks().start(self.engine_name, &self.arguments).call(&record);
+        if let Some(key) = key {
+            start = start.request_key(key);
+        }
+        if !followed && self.ends_with_connection() {
+            start = start.bound_to_process();
+        }
         for (name, value) in self.entry.iter().flat_map(|entry| &entry.tool.tags) {
             start = start.tag(name, value);
         }
         match &self.request.session {
             Some(session) if followed => start = start.tag(SESSION_TAG, &session.id),
-            Some(session) if session.is_stored => {
-                start = start.tag(REQUEST_TAG, request_tag(session, self.request.id));
+            Some(session) if session.is_stored && keyed.is_some() => {
+                start = start.tag(REQUEST_TAG, request_key(session, self.request.id));
             }
             _ => {}
         }
@@ -114,8 +153,25 @@ impl Call<'_> {
             start = start.trace(trace);
         }
         let started = start.await.map_err(task_error)?;
-        audit::created(client, &started.id, self.engine_name);
+        match started.new {
+            true => audit::created(client, &started.id, self.engine_name),
+            false if self.front.sent.has(&started.id) => {}
+            false => self.check_same(&started.id, print).await?,
+        }
         Ok(started)
+    }
+
+    /// Refuses a request that has the id or the key of another.
+    async fn check_same(&self, id: &TaskId, print: Option<u64>) -> Result<(), RpcError> {
+        let info = self.tasks().get(id).await.map_err(task_error)?;
+        let record = info.call.and_then(|call| call.read::<CallRecord>().ok());
+        match record.is_some_and(|record| record.fingerprint == print) {
+            true => Ok(()),
+            false => Err(RpcError::invalid_request(match self.request.meta.key {
+                Some(_) => "this idempotency key was used for another request",
+                None => "another request with this id has not been answered yet",
+            })),
+        }
     }
 
     /// Starts a task and hands it to the client.
@@ -217,17 +273,24 @@ impl Call<'_> {
                 let (info, heard) = self.resume(state).await?;
                 (info.id, heard)
             }
-            _ => (self.start(None, false).await?.id, 0),
+            _ => {
+                let started = self.start(None, false).await?;
+                let heard = match started.new {
+                    true => 0,
+                    false => self.attach(&started.id).await?,
+                };
+                (started.id, heard)
+            }
         };
         let point = Point { heard, ..Point::default() };
         if self.request.session.is_some() {
             self.request.outlet.begin(point.name(&id)).await;
         }
-        // A client of 2026-07-28 that goes away has taken its request back.
         let mut guard = CancelOnDrop {
+            front: self.front.clone(),
             tasks: tasks.clone(),
             id: id.clone(),
-            armed: client.revision.is_stateless(),
+            armed: self.ends_with_connection(),
         };
         let settings = &self.front.settings;
         let outlives = async {
@@ -243,7 +306,7 @@ impl Call<'_> {
                 let info = tasks.get(&id).await.map_err(task_error)?;
                 return match info.status.is_terminal() {
                     true => self.ended(&info),
-                    false => self.outlived(&info),
+                    false => self.outlived(&info).await,
                 };
             }
             () = self.request.cancel.cancelled() => {
@@ -254,13 +317,30 @@ impl Call<'_> {
         guard.armed = false;
         match info.status.is_terminal() {
             true => self.ended(&info),
-            false if asks(&info, client) => Ok(self.input_required(&info, point.heard)),
-            false => self.outlived(&info),
+            false if asks(&info, client) => {
+                // The client may come back with the answer in a week.
+                self.outlives_connection(&info.id).await?;
+                Ok(self.input_required(&info, point.heard))
+            }
+            false => self.outlived(&info).await,
         }
     }
 
+    /// The request was made before: it is answered here from now on, and no longer where it was. How
+    /// much of the task's history is not for this stream.
+    async fn attach(&self, id: &TaskId) -> Result<u64, RpcError> {
+        if let Some(session) = &self.request.session {
+            session.close_call(id.as_str());
+            let info = self.tasks().get(id).await.map_err(task_error)?;
+            let open = info.questions.iter().map(|question| (question.key.as_str(), false));
+            session.keep_asked(id.as_str(), open, &self.request.outlet);
+        }
+        self.events(&self.tasks(), id).await
+    }
+
     /// The answer of a call that goes on without its client.
-    fn outlived(&self, info: &TaskInfo) -> Reply {
+    async fn outlived(&self, info: &TaskInfo) -> Reply {
+        self.outlives_connection(&info.id).await?;
         let result = Json::of(&self.front.outlived(info)).map_err(|_| RpcError::internal())?;
         self.front.call_result(&self.request.client, None, &result, None)
     }
@@ -310,6 +390,7 @@ pub(super) const TAKEN_BACK: &str = "the client took the request back";
 
 /// Cancels a task whose caller has gone, unless it is disarmed.
 struct CancelOnDrop {
+    front: Arc<Front>,
     tasks: Tasks,
     id: TaskId,
     armed: bool,
@@ -319,8 +400,8 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.armed {
             let (tasks, id) = (self.tasks.clone(), self.id.clone());
-            // Nobody waits for it; the engine carries it to its end.
-            tokio::spawn(async move {
+            // Nobody waits for it, but for who shuts the server down.
+            self.front.background.spawn(async move {
                 if let Err(error) = tasks.cancel(&id, Some(TAKEN_BACK.into())).await {
                     tracing::debug!(%error, "a task could not be cancelled");
                 }

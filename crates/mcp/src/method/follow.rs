@@ -8,11 +8,12 @@ use steadfast_engine::{HistoryEntry, OpenQuestion, Order, TaskInfo, Tasks};
 
 use super::{
     call::{Call, asks},
-    rounds::{apply, digest},
+    rounds::apply,
     task_error,
 };
 use crate::{
     front::{LEVELS, level},
+    repeat::digest,
     wire::{Object, RpcError, notification},
 };
 

@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     call::{Call, TAKEN_BACK},
     follow::Point,
-    rounds::digest,
 };
 use crate::{
     client::{CallRecord, Waiting},
     front::{Answered, Front, Meta, Request},
     outlet::Outlet,
+    repeat::request_key,
     session::Session,
     wire::{Id, error_response, response},
 };
@@ -32,6 +32,9 @@ pub(crate) struct LostCall {
     pub(crate) asked: Vec<String>,
     tool: String,
     pub(crate) request: Id,
+    pub(crate) fingerprint: Option<u64>,
+    /// Its id is not free when it is answered, because its key is what it is known by.
+    pub(crate) keyed: bool,
     meta: Meta,
 }
 
@@ -45,7 +48,7 @@ impl LostCall {
         let (task, point) = Point::read(event)?;
         let info = front.tasks(&session.client).get(&task).await.ok()?;
         let record: CallRecord = info.call?.read().ok()?;
-        let Waiting { session: of, request } = record.waiting?;
+        let Waiting { session: of, request, keyed } = record.waiting?;
         let meta = Meta { progress_token: record.progress_token, ..Meta::default() };
         (of == session.id).then(|| LostCall {
             front: front.clone(),
@@ -55,6 +58,8 @@ impl LostCall {
             asked: info.questions.into_iter().map(|question| question.key).collect(),
             tool: info.tool,
             request,
+            fingerprint: record.fingerprint,
+            keyed,
             meta,
         })
     }
@@ -65,6 +70,7 @@ impl LostCall {
         let LostCall { front, session, task, point, tool, request: id, meta, .. } = self;
         let request = Request {
             answered: Answered::default(),
+            again: true,
             id: &id,
             method: "tools/call",
             params: "{}",
@@ -109,30 +115,29 @@ fn is_taken_back(info: &TaskInfo) -> bool {
     info.status == Status::Cancelled && info.reason.as_deref() == Some(TAKEN_BACK)
 }
 
-/// What the task of a call is found by whose client waits for it.
+/// What the task of a call is found by whose request has an idempotency key.
 pub(super) const REQUEST_TAG: &str = "mcp.request";
-
-/// The same for each request: ids can be long.
-pub(super) fn request_tag(session: &Session, id: &Id) -> String {
-    let id = serde_json::to_string(id).unwrap_or_default();
-    format!("{}:{:016x}", session.id, digest(&id))
-}
 
 impl Front {
     /// Cancels a request of a session that was begun before this process was, or in another: nobody
     /// waits for it here.
     pub(crate) async fn cancel_lost(&self, session: &Session, id: &Id) -> Result<(), CallError> {
         let tasks = self.tasks(&session.client);
+        let key = request_key(session, id);
+        let mut found: Vec<TaskId> = tasks.keyed(&key).await?.into_iter().collect();
         let list = ListTasks {
             statuses: Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect(),
-            tag: Some((REQUEST_TAG.into(), request_tag(session, id))),
+            tag: Some((REQUEST_TAG.into(), key)),
             ..ListTasks::default()
         };
-        for info in tasks.list(list).await?.tasks {
+        found.extend(tasks.list(list).await?.tasks.into_iter().map(|info| info.id));
+        for found in found {
+            let info = tasks.get(&found).await?;
             let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
             let waiting = record.and_then(|record| record.waiting);
-            if waiting.is_some_and(|of| of.session == session.id && of.request == *id) {
-                tasks.cancel(&info.id, Some(TAKEN_BACK.into())).await?;
+            let is_it = waiting.is_some_and(|of| of.session == session.id && of.request == *id);
+            if is_it && !info.status.is_terminal() {
+                tasks.cancel(&found, Some(TAKEN_BACK.into())).await?;
             }
         }
         Ok(())

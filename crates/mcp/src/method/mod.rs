@@ -78,6 +78,9 @@ fn params<T: DeserializeOwned>(request: &Request<'_>) -> Result<T, RpcError> {
         .map_err(|error| RpcError::invalid_params(format!("the parameters can't be read: {error}")))
 }
 
+/// The longest idempotency key, in bytes: with what the front puts before it, it is a name to the engine.
+const MOST_OF_KEY: usize = 256;
+
 /// What the `_meta` of a request says.
 pub(crate) struct ReadMeta {
     /// The version that it names, which makes it a request of 2026-07-28 or later.
@@ -126,8 +129,16 @@ pub(crate) fn read_meta(params: &str) -> Result<ReadMeta, RpcError> {
         Value::String(trace) => Some(trace),
         _ => None,
     });
+    let key = match fields.remove(meta::KEY) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(key)) if (1..=MOST_OF_KEY).contains(&key.len()) => Some(key),
+        Some(_) => {
+            let what = format!("{} is a text of 1 to {MOST_OF_KEY} bytes", meta::KEY);
+            return Err(wrong(&what));
+        }
+    };
     let info = fields.remove(meta::CLIENT_INFO).filter(Value::is_object);
-    let meta = Meta { progress_token, log_level, trace };
+    let meta = Meta { progress_token, log_level, trace, key };
     Ok(ReadMeta { version, capabilities, info, meta })
 }
 

@@ -10,7 +10,7 @@ use super::{
     Reply,
     call::Call,
     params,
-    tools::{Paged, unwind},
+    tools::{Paged, twice, unwind},
 };
 use crate::{
     catalog::{PromptBody, page},
@@ -51,6 +51,7 @@ impl Front {
         entry.check(&get.arguments).map_err(RpcError::invalid_params)?;
         let arguments = Json::of(&get.arguments).map_err(|_| RpcError::internal())?;
         match &entry.prompt.body {
+            PromptBody::Plain(_) if request.again => Err(twice()),
             PromptBody::Plain(run) => {
                 let result = match unwind(run(arguments)).await {
                     Some(Ok(result)) => result,

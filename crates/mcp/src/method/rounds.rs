@@ -8,6 +8,7 @@ use steadfast_engine::{Order, TaskInfo, Tasks};
 use super::{call::Call, questions, task_error};
 use crate::{
     client::CallRecord,
+    repeat::digest,
     wire::{Object, RpcError},
 };
 
@@ -99,14 +100,6 @@ pub(super) async fn apply(
     Ok(!now.is_empty())
 }
 
-/// FNV-1a, which is the same in every build: it outlives the process. Whoever makes two things alike on
-/// purpose deceives only itself.
-pub(super) fn digest(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
@@ -125,11 +118,5 @@ mod tests {
             assert!(State::read(&bad).is_none(), "{bad}");
         }
         assert!(State::read(&text.replace(".7.", ".8.")).is_none());
-    }
-
-    #[test]
-    fn a_digest_stays_what_it_is() {
-        assert_eq!(digest(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(digest("foobar"), 0x8594_4171_f739_67e8);
     }
 }

@@ -83,6 +83,9 @@ impl Front {
             (_, Some(reason)) if !(as_task && call.task.is_some()) => {
                 self.tool_result(request, entry, &CallResult::error(reason))
             }
+            // Only a task can be waited for twice.
+            (Body::Front(_) | Body::Plain(_), _) if request.again => Err(twice()),
+            (Body::Durable(_), _) if request.again && as_task => Err(twice()),
             (Body::Front(which), _) => {
                 let result = self.companion(request, *which, &arguments).await?;
                 self.tool_result(request, entry, &result)
@@ -132,6 +135,11 @@ impl Front {
             .maybe("isError", result.is_error.then_some(true));
         Ok(self.close_with(client, object, result.meta.clone()))
     }
+}
+
+/// Another request of the same id is at work, and it can't be joined.
+pub(super) fn twice() -> RpcError {
+    RpcError::invalid_request("a request with this id is still at work")
 }
 
 pub(super) fn cancelled() -> RpcError {

@@ -16,7 +16,7 @@ pub(crate) use object::{Object, error_response, notification, request, response}
 pub use revision::Revision;
 pub(crate) use time::iso8601;
 
-/// Keys in `_meta` that the protocol reserves.
+/// Keys in `_meta`.
 pub(crate) mod meta {
     pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
@@ -27,6 +27,8 @@ pub(crate) mod meta {
     pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
     pub(crate) const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
     pub(crate) const PROGRESS: &str = "progressToken";
+    /// Ours: requests of a principal with the same one are the same.
+    pub(crate) const KEY: &str = "dev.steadfast/idempotency-key";
 }
 
 /// The extension of 2026-07-28 that has tasks.

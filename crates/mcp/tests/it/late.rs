@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_engine::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, Memory,
-    NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
-    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
+    ListPage, Memory, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo,
+    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -49,6 +49,9 @@ impl Store for Late {
     passed_on! {
         fn turn(turn: Turn) -> Turned;
         fn dead() -> Vec<Desk>;
+        fn is_alive(desk: Desk) -> bool;
+        fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();
+        fn keyed(caller: Caller, dedup: String) -> Option<TaskId>;
         fn close() -> ();
         fn start(task: NewTask) -> Started;
         fn claim(claim: ClaimTasks) -> Vec<Claimed>;

@@ -29,10 +29,20 @@ impl Readers {
     ) -> Result<(TaskRow, Vec<QuestionRow>)> {
         let (found, asked) = self.point(|conn| {
             let mut statement = conn.prepare_cached(BY_ID)?;
-            let read = |r: &Row<'_>| Ok((Some(row::task(r, true)?), asks::read(r.get_ref(20)?)?));
+            let read = |r: &Row<'_>| Ok((Some(row::task(r, true)?), asks::read(r.get_ref(21)?)?));
             Ok(statement.query_row([id.as_str()], read).optional()?.unwrap_or_default())
         })?;
         Ok((visible(caller, found)?, asked))
+    }
+
+    pub(crate) fn keyed(&self, caller: &Caller, dedup: &str) -> Result<Option<TaskId>> {
+        let sql = "SELECT id FROM task WHERE owner = ? AND dedup = ? \
+                   AND (expires IS NULL OR expires > ?)";
+        self.point(|conn| {
+            let mut statement = conn.prepare_cached(sql)?;
+            let owner = row::owner(&caller.principal);
+            statement.query_row(params![owner, dedup, caller.now.0], |r| row::id(r, 0)).optional()
+        })
     }
 
     pub(crate) fn row(&self, key: TaskKey) -> Result<Option<TaskRow>> {

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 use steadfast_core::TaskId;
-use steadfast_store::{Lease, NewTask, Refusal, Started, TaskKey};
+use steadfast_store::{Bond, Lease, NewTask, Refusal, Started, TaskKey};
 
 use super::{Done, HALTED, READY, shelf};
 use crate::{
@@ -64,10 +64,26 @@ impl Tx<'_> {
         Ok(Started::New { key: TaskKey(key), lease, mail })
     }
 
+    pub(crate) fn unbind(&mut self, tasks: &[(TaskId, Bond)]) -> Done<()> {
+        for (id, bond) in tasks {
+            let sql = "SELECT key FROM task WHERE id = ?";
+            let Some(key) = self.first(sql, [id.as_str()], |r| r.get::<_, i64>(0))? else {
+                continue;
+            };
+            let sql = match bond {
+                Bond::Key => "UPDATE task SET dedup = NULL WHERE key = ? AND dedup IS NOT NULL",
+                Bond::Desk => "UPDATE task SET bound = NULL WHERE key = ? AND bound IS NOT NULL",
+            };
+            // Nothing that a card remembers.
+            self.run(sql, [key])?;
+        }
+        Ok(())
+    }
+
     fn same(&self, new: &NewTask) -> rusqlite::Result<Option<Same>> {
         let Some(dedup) = &new.dedup else { return Ok(None) };
-        let sql = "SELECT key, id, expires FROM task WHERE owner = ? AND tool = ? AND dedup = ?";
-        self.first(sql, params![row::owner(&new.owner), new.tool, dedup], |r| {
+        let sql = "SELECT key, id, expires FROM task WHERE owner = ? AND dedup = ?";
+        self.first(sql, params![row::owner(&new.owner), dedup], |r| {
             let expired = r.get::<_, Option<i64>>(2)?.is_some_and(|at| at <= new.created.0);
             Ok(Same { key: r.get(0)?, id: row::id(r, 1)?, expired })
         })
@@ -92,9 +108,9 @@ impl Tx<'_> {
         };
         let sql = "INSERT INTO task (key, id, tool, version, owner, status, shelf, created, \
                    updated, expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, \
-                   deaths, tags, view, about, tail) \
+                   deaths, tags, view, about, tail, bound) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?19, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
-                   ?15, 1, 0, ?16, ?17, ?18, ?20) ON CONFLICT (id) DO NOTHING";
+                   ?15, 1, 0, ?16, ?17, ?18, ?20, ?21) ON CONFLICT (id) DO NOTHING";
         let inserted = self.run(
             sql,
             params![
@@ -117,7 +133,8 @@ impl Tx<'_> {
                 new.view,
                 new.about,
                 shelf(new.status, desk.is_some_and(|desk| desk > 0)),
-                tail
+                tail,
+                new.bound.then_some(self.desk)
             ],
         )?;
         if inserted == 0 {

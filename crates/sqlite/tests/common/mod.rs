@@ -15,6 +15,7 @@ pub(crate) fn task(id: &str) -> NewTask {
         tags: Default::default(),
         parent: None,
         dedup: None,
+        bound: false,
         status: Status::Running,
         created: Timestamp(1),
         wake: None,

@@ -50,7 +50,7 @@ pub(super) struct Content {
     pub(super) skip_fence: bool,
     pub(super) tasks: BTreeMap<TaskKey, Task>,
     pub(super) ids: BTreeMap<TaskId, TaskKey>,
-    pub(super) dedup: BTreeMap<(Option<Principal>, String, String), TaskKey>,
+    pub(super) dedup: BTreeMap<(Option<Principal>, String), TaskKey>,
     pub(super) owners: BTreeMap<Option<Principal>, BTreeSet<TaskKey>>,
     pub(super) children: BTreeMap<TaskKey, BTreeSet<TaskKey>>,
     pub(super) counts: BTreeMap<Option<Principal>, Counts>,
@@ -289,7 +289,7 @@ impl Content {
             }
         }
         if let Some(dedup) = task.dedup {
-            self.dedup.remove(&(row.owner, row.tool, dedup));
+            self.dedup.remove(&(row.owner, dedup));
         }
     }
 }

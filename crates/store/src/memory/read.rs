@@ -16,6 +16,11 @@ impl Content {
         Ok(self.task(key)?.row.clone())
     }
 
+    pub(super) fn keyed(&self, caller: &Caller, dedup: String) -> Option<TaskId> {
+        let task = self.tasks.get(self.dedup.get(&(caller.principal.clone(), dedup))?)?;
+        (!expired(&task.row, caller.now)).then(|| task.row.id.clone())
+    }
+
     pub(super) fn row(&self, key: TaskKey) -> Option<TaskRow> {
         self.tasks.get(&key).map(|task| task.row.clone())
     }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use steadfast_core::TaskId;
+
 use super::content::{Content, Place, Reach, Task, expired};
-use crate::{Desk, Lease, NewTask, Refusal, Result, Started, TaskKey, TaskRow};
+use crate::{Bond, Desk, Lease, NewTask, Refusal, Result, Started, TaskKey, TaskRow};
 
 impl Content {
     /// Starts a task, held by `desk` if it asks for that and there is one.
     pub(super) fn start(&mut self, new: NewTask, desk: Option<Desk>) -> Result<Started> {
-        let dedup = new.dedup.clone().map(|dedup| (new.owner.clone(), new.tool.clone(), dedup));
+        let dedup = new.dedup.clone().map(|dedup| (new.owner.clone(), dedup));
         if let Some(task) = dedup.as_ref().and_then(|d| self.tasks.get(self.dedup.get(d)?))
             && !expired(&task.row, new.created)
         {
@@ -28,7 +30,9 @@ impl Content {
             // It has expired. Its removal must not take the key from the new task.
             old.dedup = None;
         }
-        let task = build(key, new);
+        let bound = desk.filter(|_| new.bound);
+        let mut task = build(key, new);
+        task.row.bound = bound;
         self.insert(task);
         let mut mail = false;
         for body in self.kept_for(key) {
@@ -50,6 +54,22 @@ impl Content {
             }
         };
         Ok(Started::New { key, lease, mail })
+    }
+
+    pub(super) fn unbind(&mut self, tasks: &[(TaskId, Bond)]) {
+        for (id, bond) in tasks {
+            let Some(task) = self.ids.get(id).and_then(|key| self.tasks.get_mut(key)) else {
+                continue;
+            };
+            match bond {
+                Bond::Desk => task.row.bound = None,
+                Bond::Key => {
+                    if let Some(dedup) = task.dedup.take() {
+                        self.dedup.remove(&(task.row.owner.clone(), dedup));
+                    }
+                }
+            }
+        }
     }
 
     fn insert(&mut self, task: Task) {
@@ -82,6 +102,7 @@ fn build(key: TaskKey, new: NewTask) -> Task {
         wake: None,
         parent: new.parent.map(|parent| (parent.key, parent.op)),
         desk: None,
+        bound: None,
         epoch: 1,
         deaths: 0,
         tags: new.tags,

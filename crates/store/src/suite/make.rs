@@ -47,6 +47,7 @@ pub(super) fn task(name: &str) -> NewTask {
         tags: BTreeMap::new(),
         parent: None,
         dedup: None,
+        bound: false,
         status: Status::Running,
         created: at(0),
         wake: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steadfast_core::{OpId, Status, Timestamp};
 
 use super::{Fixture, make::*};
-use crate::{Lease, NewTask, Parent, Refusal, Started, Store, TaskKey, TaskRow};
+use crate::{Bond, Caller, Lease, NewTask, Parent, Refusal, Started, Store, TaskKey, TaskRow};
 
 /// Every field comes back as it was given.
 pub async fn a_started_task_reads_back_whole<F: Fixture>(fixture: &F) {
@@ -40,6 +40,7 @@ pub async fn a_started_task_reads_back_whole<F: Fixture>(fixture: &F) {
         wake: None,
         parent: Some((root, OpId(u32::MAX))),
         desk: Some(store.desk()),
+        bound: None,
         epoch: lease.epoch,
         deaths: 0,
         tags,
@@ -167,13 +168,14 @@ pub async fn a_dedup_key_starts_one_task<F: Fixture>(fixture: &F) {
     assert_eq!(existing(&two, deduped("c")).await, first.key);
 }
 
-/// It is this principal's, for this tool.
-pub async fn a_dedup_key_is_of_one_principal_and_tool<F: Fixture>(fixture: &F) {
+/// It is this principal's, whatever the tool.
+pub async fn a_dedup_key_is_of_one_principal<F: Fixture>(fixture: &F) {
     let store = fixture.open().await;
-    start(&store, deduped("a")).await;
+    let first = start(&store, deduped("a")).await;
     start(&store, NewTask { owner: Some(who("bob")), ..deduped("b") }).await;
     let nobody = start(&store, NewTask { owner: None, ..deduped("c") }).await;
-    start(&store, NewTask { tool: "other".into(), ..deduped("d") }).await;
+    let of_other_tool = NewTask { tool: "other".into(), ..deduped("d") };
+    assert_eq!(existing(&store, of_other_tool).await, first);
     start(&store, NewTask { dedup: Some("twice".into()), ..deduped("e") }).await;
     assert_eq!(existing(&store, NewTask { owner: None, ..deduped("f") }).await, nobody);
 }
@@ -197,4 +199,51 @@ pub async fn a_dedup_key_outlives_a_task_that_expired_or_is_gone<F: Fixture>(fix
     take(&store, end(new)).await;
     store.purge(operator(6), id("b")).await.unwrap();
     start(&store, NewTask { created: at(7), ..deduped("d") }).await;
+}
+
+/// It can be asked for by its owner until it expires.
+pub async fn a_task_is_found_by_its_dedup_key<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    start(&store, NewTask { expires: Some(at(5)), ..deduped("a") }).await;
+    start(&store, NewTask { owner: None, ..deduped("b") }).await;
+    let by = |name: &str, n| Caller { principal: Some(who(name)), now: at(n) };
+    let found = |caller| store.keyed(caller, "once".into());
+    assert_eq!(found(by("ann", 4)).await.unwrap(), Some(id("a")));
+    assert_eq!(found(by("ann", 5)).await.unwrap(), None);
+    assert_eq!(found(by("bob", 4)).await.unwrap(), None);
+    assert_eq!(found(operator(4)).await.unwrap(), Some(id("b")));
+    assert_eq!(store.keyed(by("ann", 4), "twice".into()).await.unwrap(), None);
+}
+
+/// The task itself stays as it is.
+pub async fn a_freed_dedup_key_can_be_used_again<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let first = hold(&store, deduped("a")).await;
+    let before = get(&store, "a").await;
+    let freed = vec![(id("a"), Bond::Key), (id("nobody"), Bond::Key), (id("a"), Bond::Desk)];
+    store.unbind(freed.clone()).await.unwrap();
+    assert_eq!(get(&store, "a").await, before);
+    let second = start(&store, deduped("b")).await;
+    // Freed once more, or gone, the first takes nothing from the second.
+    store.unbind(freed).await.unwrap();
+    take(&store, end(first)).await;
+    store.purge(operator(0), id("a")).await.unwrap();
+    assert_eq!(existing(&store, deduped("c")).await, second);
+}
+
+/// Wherever it lies, until it is freed.
+pub async fn a_bound_task_says_whose_it_is<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    start(&one, NewTask { bound: true, ..ready("a") }).await;
+    hold(&two, NewTask { bound: true, ..task("b") }).await;
+    start(&one, ready("c")).await;
+    assert_eq!(get(&two, "a").await.bound, Some(one.desk()));
+    assert_eq!(get(&one, "b").await.bound, Some(two.desk()));
+    assert_eq!(get(&one, "c").await.bound, None);
+    let claimed = claim(&two, 9).await;
+    assert_eq!(claimed[0].row.bound, Some(one.desk()));
+    one.unbind(vec![(id("a"), Bond::Desk)]).await.unwrap();
+    assert_eq!(get(&two, "a").await.bound, None);
+    assert_eq!(get(&two, "a").await.desk, Some(two.desk()));
+    take(&two, turn(claimed[0].lease())).await;
 }

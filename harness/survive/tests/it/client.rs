@@ -50,6 +50,28 @@ impl Client {
         client
     }
 
+    /// One of 2026-07-28, which has no session.
+    pub(crate) fn stateless(token: Option<&'static str>) -> Client {
+        Client { session: String::new(), version: "2026-07-28", token }
+    }
+
+    /// Calls a tool as 2026-07-28 has it, perhaps with a key and other parameters.
+    pub(crate) fn call_stateless(
+        &self,
+        to: SocketAddr,
+        id: Value,
+        tool: &str,
+        arguments: Value,
+        key: Option<&str>,
+        more: Value,
+    ) -> Response {
+        let body = stateless_call(&id, tool, &arguments, key, more);
+        let headers = format!(
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+        );
+        self.send(to, "POST", &headers, &body.to_string())
+    }
+
     fn send(&self, to: SocketAddr, method: &str, more: &str, body: &str) -> Response {
         let mut stream = TcpStream::connect(to).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -99,6 +121,29 @@ impl Client {
     pub(crate) fn end(&self, to: SocketAddr) -> u16 {
         self.send(to, "DELETE", "", "").status
     }
+}
+
+/// A call of 2026-07-28.
+pub(crate) fn stateless_call(
+    id: &Value,
+    tool: &str,
+    arguments: &Value,
+    key: Option<&str>,
+    more: Value,
+) -> Value {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+        "progressToken": id,
+    });
+    if let Some(key) = key {
+        meta["dev.steadfast/idempotency-key"] = json!(key);
+    }
+    let mut params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    for (name, value) in more.as_object().unwrap() {
+        params[name] = value.clone();
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
 impl Response {

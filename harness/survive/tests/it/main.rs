@@ -3,6 +3,8 @@
 
 mod calls;
 mod client;
+mod closed;
 mod questions;
+mod repeated;
 mod server;
 mod sessions;

@@ -1,11 +1,13 @@
 //! The server as a process, on a store that outlives it.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines, Write},
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
+
+use serde_json::Value;
 
 pub(crate) struct Server {
     dir: tempfile::TempDir,
@@ -35,14 +37,10 @@ impl Server {
     }
 
     pub(crate) fn up(&mut self) {
-        let store = self.dir.path().join("store.db");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_survive-server"))
-            .args(["--listen", "127.0.0.1:0", "--store"])
-            .arg(store)
-            .arg("--dir")
-            .arg(self.dir.path())
+        let mut child = self
+            .command()
+            .args(["--listen", "127.0.0.1:0"])
             .args(&self.flags)
-            .current_dir(self.dir.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -57,10 +55,40 @@ impl Server {
         self.running = Some((child, address.expect("where it listens")));
     }
 
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_survive-server"));
+        let store = self.dir.path().join("store.db");
+        command.arg("--store").arg(store).arg("--dir").arg(self.dir.path());
+        command.current_dir(self.dir.path());
+        command
+    }
+
+    /// Another process on the same store, over its standard streams.
+    pub(crate) fn over_stdio(&self) -> Piped {
+        let mut child = self
+            .command()
+            .arg("--stdio")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Piped { child, lines }
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         let (mut child, _) = self.running.take().unwrap();
         child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks it to go, and waits until it has.
+    pub(crate) fn terminate(&mut self) {
+        let (mut child, _) = self.running.take().unwrap();
+        let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(status.success());
         child.wait().unwrap();
     }
 
@@ -93,6 +121,43 @@ impl Server {
             );
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// A server over its standard streams.
+pub(crate) struct Piped {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Piped {
+    pub(crate) fn say(&mut self, message: &Value) {
+        let to = self.child.stdin.as_mut().unwrap();
+        to.write_all(format!("{message}\n").as_bytes()).unwrap();
+        to.flush().unwrap();
+    }
+
+    /// The response to this request; what comes before it is left out.
+    pub(crate) fn response(&mut self, id: &Value) -> Value {
+        loop {
+            let line = self.lines.next().expect("a line").unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == *id && message["method"].is_null() {
+                return message;
+            }
+        }
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// The client goes: its end of the pipe is closed.
+    pub(crate) fn hang_up(mut self) {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap();
     }
 }
 

@@ -1,0 +1,122 @@
+//! Requests that come twice: how they are known, and when an id is free again.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+use steadfast_core::TaskId;
+use steadfast_engine::{Bond, Engine};
+use tokio::sync::Notify;
+
+use crate::{session::Session, wire::Id};
+
+/// FNV-1a, which is the same in every build: it outlives the process. Whoever makes two things alike on
+/// purpose deceives only itself.
+pub(crate) fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// What tells a request from another with the same id or key: its method and its parameters, but for what
+/// may differ when it is made again.
+pub(crate) fn fingerprint(method: &str, params: &str) -> u64 {
+    let mut params: Value = serde_json::from_str(params).unwrap_or_default();
+    if let Some(fields) = params.as_object_mut() {
+        for differs in ["_meta", "inputResponses", "requestState", "task"] {
+            fields.remove(differs);
+        }
+    }
+    // A map of serde_json is in order of its keys.
+    digest(&format!("{method} {params}"))
+}
+
+/// By what the task of a request is found while its session's client waits for the answer. Ids can be
+/// long.
+pub(crate) fn request_key(session: &Session, id: &Id) -> String {
+    let id = serde_json::to_string(id).unwrap_or_default();
+    format!("request:{}:{:016x}", session.id, digest(&id))
+}
+
+/// The same for a request with an idempotency key.
+pub(crate) fn idempotency_key(key: &str) -> String {
+    format!("key:{key}")
+}
+
+/// Calls whose answer was sent. That is written down a moment later, together for as many as there are.
+#[derive(Default)]
+pub(crate) struct Sent {
+    /// Those of which it is not written down yet.
+    calls: Mutex<BTreeSet<TaskId>>,
+    some: Notify,
+    /// Held while it is written.
+    writing: tokio::sync::Mutex<()>,
+}
+
+impl Sent {
+    fn calls(&self) -> MutexGuard<'_, BTreeSet<TaskId>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, call: TaskId) {
+        self.calls().insert(call);
+        self.some.notify_one();
+    }
+
+    /// Whether that is known here, and not yet in the store.
+    pub(crate) fn has(&self, call: &TaskId) -> bool {
+        self.calls().contains(call)
+    }
+
+    /// Writes down what there is, for ever.
+    pub(crate) async fn keep(&self, engine: &Engine) {
+        loop {
+            self.some.notified().await;
+            self.flush(engine).await;
+        }
+    }
+
+    /// Writes down what there is now.
+    pub(crate) async fn flush(&self, engine: &Engine) {
+        let _alone = self.writing.lock().await;
+        let calls = self.calls().clone();
+        if calls.is_empty() {
+            return;
+        }
+        let freed = calls.iter().map(|call| (call.clone(), Bond::Key)).collect();
+        if let Err(error) = engine.operator().free(freed).await {
+            // Who uses such an id again is taken for the same request, until the task is removed.
+            tracing::warn!(%error, "can't write down that answers were sent");
+        }
+        self.calls().retain(|call| !calls.contains(call));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_stays_what_it_is() {
+        assert_eq!(digest(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(digest("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_request_is_known_by_what_it_asks_for() {
+        let one = fingerprint("tools/call", r#"{"name":"a","arguments":{"x":1,"y":2}}"#);
+        let same = r#"{"arguments":{"y":2,"x":1},"name":"a","_meta":{"progressToken":7}}"#;
+        assert_eq!(fingerprint("tools/call", same), one);
+        for other in [
+            r#"{"name":"a","arguments":{"x":1,"y":3}}"#,
+            r#"{"name":"a","arguments":{"x":1,"y":2.0}}"#,
+            r#"{"name":"b","arguments":{"x":1,"y":2}}"#,
+            r#"{"name":"a"}"#,
+        ] {
+            assert_ne!(fingerprint("tools/call", other), one, "{other}");
+        }
+        assert_ne!(fingerprint("prompts/get", same), one);
+    }
+}
