@@ -10,7 +10,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Each takes a file from the version of its place in the list to the next. A migration that has
 /// been released is never changed.
-const MIGRATIONS: [&str; 4] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS, BONDS];
+const MIGRATIONS: [&str; 5] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS, BONDS, NOTICES];
 
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
@@ -188,6 +188,21 @@ UPDATE task SET dedup = tool || char(10) || dedup WHERE dedup IS NOT NULL;
 DROP INDEX task_dedup;
 CREATE UNIQUE INDEX task_dedup ON task (owner, dedup) WHERE dedup IS NOT NULL;
 ALTER TABLE task ADD COLUMN bound INTEGER;
+";
+
+/// The state of a session goes with it, by whatever way. The number of a notice is never used again, so
+/// that who has read up to it can go on from there.
+const NOTICES: &str = "
+CREATE TRIGGER session_over AFTER DELETE ON session BEGIN
+    DELETE FROM state WHERE scope = 'session/' || old.id;
+END;
+
+CREATE TABLE notice (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    until INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX notice_until ON notice (until);
 ";
 
 /// What a file is, as far as its header and schema say.

@@ -10,8 +10,8 @@ use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow,
-    Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
+    SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -283,6 +283,14 @@ impl steadfast_store::Store for Store {
 
     fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
         write!(self, 0, |tx| tx.end_session(&id))
+    }
+
+    fn post(&self, body: Vec<u8>, until: Timestamp, most: usize) -> BoxFuture<'_, Result<u64>> {
+        write!(self, body.len(), |tx| tx.post(&body, until, most))
+    }
+
+    fn posted(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Posted>> {
+        Box::pin(async move { self.readers.posted(after, limit) })
     }
 
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {

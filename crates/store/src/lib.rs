@@ -22,7 +22,8 @@ pub use error::{Error, Refusal, Result};
 pub use memory::{Disk, Memory};
 pub use rows::{
     ActivityRow, Caller, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Lease,
-    ListPage, Order, QuestionRow, SessionRow, StateRow, TaskKey, TaskRow, task_scope,
+    ListPage, Order, Posted, QuestionRow, SESSION_SCOPE, SessionRow, StateRow, TaskKey, TaskRow,
+    session_scope, task_scope,
 };
 pub use store::{BoxFuture, Store};
 pub use write::{

@@ -9,6 +9,7 @@ mod adopt;
 mod claim;
 mod content;
 mod effect;
+mod notice;
 mod outside;
 mod read;
 mod session;
@@ -28,8 +29,8 @@ use self::content::Content;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow,
-    Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
+    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// What a store in memory contains. Clones are the same content; it lives as long as one of them,
@@ -274,6 +275,14 @@ impl Store for Memory {
 
     fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move { self.write(|content, _| Ok(content.end_session(&id))) })
+    }
+
+    fn post(&self, body: Vec<u8>, until: Timestamp, most: usize) -> BoxFuture<'_, Result<u64>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.post(body, until, most))) })
+    }
+
+    fn posted(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Posted>> {
+        Box::pin(async move { self.read(|content| Ok(content.posted(after, limit))) })
     }
 
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {

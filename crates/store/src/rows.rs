@@ -151,6 +151,25 @@ pub struct StateRow {
     pub version: u64,
 }
 
+/// What was put up for all to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Posted {
+    /// Number and content of each, oldest first.
+    pub notices: Vec<(u64, Vec<u8>)>,
+    /// The number of the last that there ever was; 0 if there was none.
+    pub last: u64,
+}
+
+/// The scope of a session's state. What lies in it is removed together with the session, and nothing is
+/// written to it without one.
+#[must_use]
+pub fn session_scope(id: &str) -> String {
+    format!("{SESSION_SCOPE}{id}")
+}
+
+/// What the scopes of sessions begin with.
+pub const SESSION_SCOPE: &str = "session/";
+
 /// The scope of a task's own state. What lies in it is removed together with the task.
 #[must_use]
 pub fn task_scope(id: &TaskId) -> String {

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
-    Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started, StateRow,
-    Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
+    StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
@@ -145,7 +145,7 @@ pub trait Store: Send + Sync + 'static {
     /// Refused as [`NotTerminal`](crate::Refusal::NotTerminal) otherwise.
     fn purge(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<()>>;
 
-    /// Removes what has expired, and kept messages and sessions whose time is over; those that expired first
+    /// Removes what has expired, and kept messages, notices and sessions whose time is over; those that expired first
     /// come first. At most `limit` tasks are removed or reported as overdue. Ended tasks with
     /// something left to do (on a desk, on the ready pile, or parked with a wake) are left for a
     /// later sweep.
@@ -196,8 +196,17 @@ pub trait Store: Send + Sync + 'static {
     /// A session, unless it is over by now.
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>>;
 
-    /// Ends a session. False if there was none.
+    /// Ends a session, and removes its [state](crate::session_scope). False if there was none.
     fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>>;
+
+    // ---- notices ----
+
+    /// Puts up a notice for all handles to read until its time is over; of more than `most` the oldest
+    /// go. Its number is higher than that of any before it.
+    fn post(&self, body: Vec<u8>, until: Timestamp, most: usize) -> BoxFuture<'_, Result<u64>>;
+
+    /// The notices behind number `after`.
+    fn posted(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Posted>>;
 
     // ---- reading ----
 

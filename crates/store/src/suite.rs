@@ -169,6 +169,9 @@ macro_rules! store_suite {
                 a_session_is_kept_as_long_as_it_is_used,
                 a_session_that_was_ended_stays_so,
                 there_are_no_more_sessions_than_allowed,
+                the_state_of_a_session_goes_with_it,
+                a_notice_is_read_by_all,
+                the_number_of_a_notice_is_never_used_again,
             }
             state {
                 a_version_never_goes_back,

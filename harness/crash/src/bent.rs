@@ -12,8 +12,8 @@ use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo, SessionRow,
-    Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
+    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
@@ -328,6 +328,12 @@ impl<S: Store> Store for Bent<S> {
     }
     fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
         self.inner.end_session(id)
+    }
+    fn post(&self, body: Vec<u8>, until: Timestamp, most: usize) -> BoxFuture<'_, Result<u64>> {
+        self.inner.post(body, until, most)
+    }
+    fn posted(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Posted>> {
+        self.inner.posted(after, limit)
     }
     fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>> {
         self.inner.state(scope, key)

@@ -9,7 +9,7 @@ use steadfast_engine::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, Memory, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo,
+    ListPage, Memory, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::{Notify, SetOnce};
@@ -187,6 +187,8 @@ impl Store for Slow {
         fn keep_session(session: SessionRow) -> bool;
         fn session(id: String, now: Timestamp) -> Option<SessionRow>;
         fn end_session(id: String) -> bool;
+        fn post(body: Vec<u8>, until: Timestamp, most: usize) -> u64;
+        fn posted(after: u64, limit: usize) -> Posted;
         fn held_activities() -> Vec<ActivityLease>;
         fn get(caller: Caller, id: TaskId) -> TaskRow;
         fn row(key: TaskKey) -> Option<TaskRow>;

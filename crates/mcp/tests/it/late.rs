@@ -6,7 +6,7 @@ use steadfast_engine::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
-    ListPage, Memory, NewTask, Order, Poison, QuestionRow, Result, Resume, Retried, SendTo,
+    ListPage, Memory, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
@@ -71,6 +71,8 @@ impl Store for Late {
         fn begin_session(session: SessionRow, most: usize) -> ();
         fn keep_session(session: SessionRow) -> bool;
         fn end_session(id: String) -> bool;
+        fn post(body: Vec<u8>, until: Timestamp, most: usize) -> u64;
+        fn posted(after: u64, limit: usize) -> Posted;
         fn held_activities() -> Vec<ActivityLease>;
         fn row(key: TaskKey) -> Option<TaskRow>;
         fn held() -> Vec<Held>;

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityRow, Caller, Error, InboxRow, QuestionRow, Refusal, Result, SessionRow, StateRow,
-    TaskKey, TaskRow,
+    ActivityRow, Caller, Error, InboxRow, Posted, QuestionRow, Refusal, Result, SessionRow,
+    StateRow, TaskKey, TaskRow,
 };
 
 use super::Readers;
@@ -80,6 +80,20 @@ impl Readers {
                 Ok(SessionRow { id: id.clone(), expires: Timestamp(r.get(0)?), body: r.get(1)? })
             });
             found.optional()
+        })
+    }
+
+    pub(crate) fn posted(&self, after: u64, limit: usize) -> Result<Posted> {
+        let sql = "SELECT n, body FROM notice WHERE n > ? ORDER BY n LIMIT ?";
+        let last = "SELECT seq FROM sqlite_sequence WHERE name = 'notice'";
+        let behind = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.point(|conn| {
+            // In this order: what is posted in between is then not taken for read.
+            let last = conn.prepare_cached(last)?.query_row([], |r| row::count(r, 0)).optional()?;
+            let read = |r: &Row<'_>| Ok((row::count(r, 0)?, r.get(1)?));
+            let notices = crate::tx::all(conn, sql, [behind, limit], read)?;
+            Ok(Posted { notices, last: last.unwrap_or(0) })
         })
     }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 use steadfast_core::{OpId, TaskId, Timestamp};
-use steadfast_store::{Effect, Error, NewTask, QuestionRow, Refusal, Started};
+use steadfast_store::{Effect, Error, NewTask, QuestionRow, Refusal, SESSION_SCOPE, Started};
 
 use super::Done;
 use crate::{
@@ -154,6 +154,12 @@ impl Tx<'_> {
         notice: &[u8],
         by: &mut Reach,
     ) -> rusqlite::Result<()> {
+        // What is written to a session that is over would never be removed.
+        if let Some(session) = scope.strip_prefix(SESSION_SCOPE)
+            && self.first("SELECT 1 FROM session WHERE id = ?", [session], |_| Ok(()))?.is_none()
+        {
+            return Ok(());
+        }
         let sql = "INSERT INTO state (scope, key, version, value) VALUES (?, ?, 1, ?)
                    ON CONFLICT DO UPDATE SET version = version + 1, value = excluded.value";
         self.run(sql, params![scope, name, value])?;

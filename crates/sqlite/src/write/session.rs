@@ -1,6 +1,7 @@
-//! Sessions.
+//! Sessions, and notices to all of them.
 
 use rusqlite::params;
+use steadfast_core::Timestamp;
 use steadfast_store::SessionRow;
 
 use super::Done;
@@ -24,6 +25,14 @@ impl Tx<'_> {
     pub(crate) fn keep_session(&self, session: &SessionRow) -> Done<bool> {
         let sql = "UPDATE session SET expires = ?, body = ? WHERE id = ?";
         Ok(self.run(sql, params![session.expires.0, session.body, session.id])? > 0)
+    }
+
+    pub(crate) fn post(&self, body: &[u8], until: Timestamp, most: usize) -> Done<u64> {
+        let sql = "INSERT INTO notice (until, body) VALUES (?, ?) RETURNING n";
+        let n = self.first(sql, params![until.0, body], |r| r.get::<_, i64>(0))?.unwrap_or(0);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run("DELETE FROM notice WHERE n <= ?", [n.saturating_sub(most)])?;
+        Ok(u64::try_from(n).unwrap_or(0))
     }
 
     pub(crate) fn end_session(&self, id: &str) -> Done<bool> {

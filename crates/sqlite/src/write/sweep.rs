@@ -25,6 +25,7 @@ impl Tx<'_> {
     pub(crate) fn sweep(&mut self, now: Timestamp, limit: usize) -> Done<Swept> {
         self.run("DELETE FROM kept WHERE until <= ?", [now.0])?;
         self.run("DELETE FROM session WHERE expires <= ?", [now.0])?;
+        self.run("DELETE FROM notice WHERE until <= ?", [now.0])?;
         // Those that have ended and have something left to do are passed over.
         let sql = "SELECT key, id, status FROM task INDEXED BY task_expires
                    WHERE expires <= ? AND expires IS NOT NULL

@@ -8,7 +8,7 @@ use std::{
 use steadfast_core::{OpId, Principal, TaskId, Timestamp};
 use tokio::sync::Notify;
 
-use super::{activity::Activities, claim::Pile, outside::Kept, session::Sessions};
+use super::{activity::Activities, claim::Pile, notice::Notices, outside::Kept, session::Sessions};
 use crate::{
     Caller, Counts, Desk, Error, InboxRow, QuestionRow, Refusal, Result, StateRow, TaskKey,
     TaskRow, Touched,
@@ -62,6 +62,7 @@ pub(super) struct Content {
     pub(super) watchers: BTreeMap<(String, String), BTreeSet<TaskKey>>,
     pub(super) kept: Kept,
     pub(super) sessions: Sessions,
+    pub(super) notices: Notices,
     pub(super) activities: Activities,
     pub(super) last_task: i64,
     /// Those whose process is alive.
@@ -261,6 +262,15 @@ impl Content {
         }
     }
 
+    /// Removes the state of a scope.
+    pub(super) fn remove_states(&mut self, scope: &str) {
+        let own = self.states.range((scope.to_owned(), String::new())..);
+        let own = own.map(|(at, _)| at).take_while(|at| at.0 == scope);
+        for at in own.cloned().collect::<Vec<_>>() {
+            self.states.remove(&at);
+        }
+    }
+
     /// Removes a task with all that belongs to it.
     pub(super) fn remove(&mut self, key: TaskKey) {
         self.put(key, Place::Parked(None));
@@ -268,12 +278,7 @@ impl Content {
         self.strip(key, &mut Reach::of(Desk(0)));
         let Some(task) = self.tasks.remove(&key) else { return };
         let row = task.row;
-        let scope = crate::task_scope(&row.id);
-        let own = self.states.range((scope.clone(), String::new())..);
-        let own = own.map(|(at, _)| at).take_while(|at| at.0 == scope);
-        for at in own.cloned().collect::<Vec<_>>() {
-            self.states.remove(&at);
-        }
+        self.remove_states(&crate::task_scope(&row.id));
         self.ids.remove(&row.id);
         unlist(&mut self.owners, &row.owner, &key);
         if let Some((parent, _)) = row.parent {

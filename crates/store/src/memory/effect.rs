@@ -3,7 +3,7 @@
 use steadfast_core::{OpId, Timestamp};
 
 use super::content::{Content, Reach, expired, unlist};
-use crate::{Effect, NewTask, QuestionRow, Started, TaskKey, Touched};
+use crate::{Effect, NewTask, QuestionRow, SESSION_SCOPE, Started, TaskKey, Touched};
 
 impl Content {
     pub(super) fn apply(&mut self, key: TaskKey, at: Timestamp, effect: Effect, by: &mut Reach) {
@@ -102,6 +102,11 @@ impl Content {
     ) {
         let watchers: Vec<TaskKey> =
             self.watchers.get(&at).into_iter().flatten().copied().collect();
+        // What is written to a session that is over would never be removed.
+        let session = at.0.strip_prefix(SESSION_SCOPE);
+        if session.is_some_and(|id| !self.sessions.contains(id)) {
+            return;
+        }
         let row = self.states.entry(at).or_default();
         row.value = value;
         row.version += 1;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_core::Timestamp;
 
 use super::content::Content;
-use crate::SessionRow;
+use crate::{SessionRow, session_scope};
 
 /// All sessions, and the order in which they are over.
 #[derive(Debug, Default)]
@@ -26,19 +26,8 @@ impl Sessions {
         self.expiries.remove(&(row.expires, row.id))
     }
 
-    /// Removes those that are over.
-    pub(super) fn sweep(&mut self, now: Timestamp) -> bool {
-        let before = self.rows.len();
-        while self.expiries.first().is_some_and(|(expires, _)| *expires <= now) {
-            self.remove_first();
-        }
-        self.rows.len() < before
-    }
-
-    fn remove_first(&mut self) {
-        if let Some((_, id)) = self.expiries.pop_first() {
-            self.rows.remove(&id);
-        }
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.rows.contains_key(id)
     }
 }
 
@@ -46,9 +35,19 @@ impl Content {
     pub(super) fn begin_session(&mut self, row: SessionRow, most: usize) {
         self.sessions.put(row);
         while self.sessions.rows.len() > most {
-            self.sessions.remove_first();
+            let Some((_, first)) = self.sessions.expiries.first().cloned() else { break };
+            self.end_session(&first);
         }
         self.changed();
+    }
+
+    /// Removes those that are over.
+    pub(super) fn sweep_sessions(&mut self, now: Timestamp) {
+        while let Some((expires, first)) = self.sessions.expiries.first().cloned()
+            && expires <= now
+        {
+            self.end_session(&first);
+        }
     }
 
     pub(super) fn keep_session(&mut self, row: SessionRow) -> bool {
@@ -67,6 +66,7 @@ impl Content {
     pub(super) fn end_session(&mut self, id: &str) -> bool {
         let known = self.sessions.remove(id);
         if known {
+            self.remove_states(&session_scope(id));
             self.changed();
         }
         known

@@ -20,7 +20,8 @@ impl Content {
     }
 
     pub(super) fn sweep(&mut self, now: Timestamp, limit: usize) -> Swept {
-        if self.kept.sweep(now) | self.sessions.sweep(now) {
+        self.sweep_sessions(now);
+        if self.kept.sweep(now) | self.notices.sweep(now) {
             self.changed();
         }
         let mut swept = Swept::default();

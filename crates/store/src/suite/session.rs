@@ -1,7 +1,7 @@
 //! Sessions.
 
 use super::{Fixture, make::*};
-use crate::{SessionRow, Store};
+use crate::{Effect, Posted, SessionRow, Store, session_scope};
 
 fn session(id: &str, n: i64, body: &str) -> SessionRow {
     SessionRow { id: id.into(), expires: at(n), body: bytes(body) }
@@ -69,4 +69,68 @@ pub async fn there_are_no_more_sessions_than_allowed<F: Fixture>(fixture: &F) {
     for (id, there) in [("a", false), ("c", false), ("d", true), ("e", true)] {
         assert_eq!(look(&store, id, 0).await.is_some(), there, "{id}");
     }
+}
+
+/// Whatever way the session goes; and nothing is written to it afterwards.
+pub async fn the_state_of_a_session_goes_with_it<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let lease = hold(&store, task("t")).await;
+    let write = |id: &str, value: &str| Effect::WriteState {
+        scope: session_scope(id),
+        key: "k".into(),
+        value: Some(bytes(value)),
+        notice: bytes("notice"),
+    };
+    let read = async |id: &str| store.state(session_scope(id), "k".into()).await.unwrap().value;
+    for (name, n) in [("ended", 9), ("swept", 5), ("pushed out", 6), ("kept", 8)] {
+        store.begin_session(session(name, n, ""), 10).await.unwrap();
+        take(&store, effects(lease, [write(name, "1")])).await;
+        assert_eq!(read(name).await, Some(bytes("1")));
+    }
+    assert!(store.end_session("ended".into()).await.unwrap());
+    store.sweep(at(5), 9).await.unwrap();
+    store.begin_session(session("new", 9, ""), 2).await.unwrap();
+    for name in ["ended", "swept", "pushed out", "never"] {
+        assert_eq!(read(name).await, None, "{name}");
+        take(&store, effects(lease, [write(name, "2")])).await;
+        assert_eq!(read(name).await, None, "{name}");
+    }
+    assert!(store.keep_session(session("kept", 9, "more")).await.unwrap());
+    assert_eq!(read("kept").await, Some(bytes("1")));
+}
+
+/// In their order, for every handle, until their time.
+pub async fn a_notice_is_read_by_all<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    assert_eq!(one.posted(0, 9).await.unwrap(), Posted::default());
+    let first = one.post(bytes("a"), at(5), 9).await.unwrap();
+    let second = two.post(bytes("b"), at(9), 9).await.unwrap();
+    let third = one.post(bytes("b"), at(5), 9).await.unwrap();
+    assert!(0 < first && first < second && second < third);
+    fixture.kill(one).await;
+    let all = [(first, bytes("a")), (second, bytes("b")), (third, bytes("b"))];
+    let read = async |after, limit| two.posted(after, limit).await.unwrap();
+    assert_eq!(read(0, 9).await, Posted { notices: all.to_vec(), last: third });
+    assert_eq!(read(0, 2).await, Posted { notices: all[..2].to_vec(), last: third });
+    assert_eq!(read(first, 9).await, Posted { notices: all[1..].to_vec(), last: third });
+    assert_eq!(read(third, 9).await, Posted { notices: vec![], last: third });
+    assert_eq!(read(u64::MAX, 9).await, Posted { notices: vec![], last: third });
+    two.sweep(at(5), 9).await.unwrap();
+    assert_eq!(read(0, 9).await, Posted { notices: all[1..2].to_vec(), last: third });
+}
+
+/// Also when none is left.
+pub async fn the_number_of_a_notice_is_never_used_again<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let mut last = 0;
+    for _ in 0..5 {
+        let number = store.post(bytes("a"), at(5), 2).await.unwrap();
+        assert!(number > last);
+        last = number;
+    }
+    let up = store.posted(0, 9).await.unwrap();
+    assert_eq!(up.notices.len(), 2, "the oldest have gone");
+    store.sweep(at(5), 9).await.unwrap();
+    assert_eq!(store.posted(0, 9).await.unwrap(), Posted { notices: vec![], last });
+    assert!(store.post(bytes("b"), at(5), 2).await.unwrap() > last);
 }
