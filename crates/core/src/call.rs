@@ -80,6 +80,8 @@ pub struct Undo {
 pub enum Scope {
     /// This task's own.
     Task,
+    /// Shared by all tasks of the session that the task was started in, and gone with that.
+    Session,
     /// Shared by all tasks of the task's principal.
     Owner,
     /// Shared by all.
@@ -90,6 +92,7 @@ impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Scope::Task => "task",
+            Scope::Session => "session",
             Scope::Owner => "owner",
             Scope::Global => "global",
         })

@@ -28,6 +28,8 @@ pub enum Note {
         /// What it says.
         value: Json,
     },
+    /// Something for whoever reads notices, in any process.
+    Notice(Json),
 }
 
 /// What a task keeps when it continues as new.

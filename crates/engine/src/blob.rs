@@ -16,12 +16,21 @@ pub(crate) struct About {
     pub(crate) trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     pub(crate) retention: Ttl,
 }
 
 impl Default for About {
     fn default() -> About {
-        About { parent: None, rerun_of: None, trace: None, call: None, retention: Ttl::days(7) }
+        About {
+            parent: None,
+            rerun_of: None,
+            trace: None,
+            call: None,
+            session: None,
+            retention: Ttl::days(7),
+        }
     }
 }
 

@@ -11,13 +11,13 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use steadfast_core::{Principal, TaskId, Timestamp};
+use steadfast_core::{Json, Principal, TaskId, Timestamp};
 use steadfast_store::{Lease, Store, TaskKey, Touched};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ActivityContext, Result, Settings, System, Tasks, Tool, World, dispatch,
+    ActivityContext, CallError, Result, Settings, System, Tasks, Tool, World, dispatch,
     registry::{Function, Registry},
     runner::Nudge,
     watch::Watchers,
@@ -211,6 +211,15 @@ impl Core {
         self.running().values().for_each(|nudge| nudge.stop());
     }
 
+    /// A notice that goes out with a turn.
+    pub(crate) fn post(&self, body: &Json, at: Timestamp) -> steadfast_store::Effect {
+        steadfast_store::Effect::Post {
+            body: body.text().as_bytes().to_vec(),
+            until: at.plus(self.settings.notice_life),
+            most: self.settings.max_notices,
+        }
+    }
+
     /// Lets those who hold the tasks know that something happened to them.
     pub(crate) fn touched(&self, touched: &[Touched], why: u8) {
         // One that was cancelled is on the ready pile now, also if it was here until then.
@@ -280,6 +289,12 @@ impl Builder {
     /// Other settings than the defaults.
     pub fn settings(mut self, settings: Settings) -> Builder {
         self.settings = settings;
+        self
+    }
+
+    /// How long notices are kept for those who come back.
+    pub fn notice_life(mut self, life: Duration) -> Builder {
+        self.settings.notice_life = life;
         self
     }
 
@@ -378,11 +393,42 @@ impl Engine {
         self.core.world.now()
     }
 
-    /// Changes whenever a task of any principal may have begun to ask something, in this process or in
-    /// another.
+    /// Changes whenever a task of any principal may have begun to ask something, or a notice may have been
+    /// put up, in this process or in another.
     #[must_use]
-    pub fn questions(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.core.watchers.questions()
+    pub fn news(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.core.watchers.hear_news()
+    }
+
+    /// Puts up a notice for whoever reads them, in any process: see [`notices`](Engine::notices).
+    pub async fn post<T: Serialize + ?Sized>(
+        &self,
+        notice: &T,
+    ) -> std::result::Result<(), CallError> {
+        let body = Json::of(notice).map_err(|error| CallError::Payload(error.to_string()))?;
+        let settings = &self.core.settings;
+        let until = self.core.world.now().plus(settings.notice_life);
+        let body = body.text().as_bytes().to_vec();
+        let posted = self.core.store.post(body, until, settings.max_notices).await;
+        posted.map_err(CallError::Store)?;
+        self.core.watchers.news();
+        Ok(())
+    }
+
+    /// The notices behind this number, oldest first, with the number of the last that there ever was. What
+    /// can't be read is null.
+    pub async fn notices(
+        &self,
+        behind: u64,
+        limit: usize,
+    ) -> std::result::Result<(Vec<(u64, Json)>, u64), CallError> {
+        let posted = self.core.store.posted(behind, limit).await.map_err(CallError::Store)?;
+        let read = |body: Vec<u8>| {
+            let text = String::from_utf8(body).unwrap_or_default();
+            Json::parse(text).unwrap_or_else(|_| Json::null())
+        };
+        let notices = posted.notices.into_iter().map(|(number, body)| (number, read(body)));
+        Ok((notices.collect(), posted.last))
     }
 
     /// Ends in good order: no new turns, steps and activities in flight have `deadline` to finish,

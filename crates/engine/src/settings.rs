@@ -36,6 +36,10 @@ pub struct Settings {
     pub cancel_grace: Duration,
     /// Events kept for a task that is not there yet are removed after this (seven days).
     pub early_signals: Duration,
+    /// How long notices are kept for those who come back (a day; a front sets it to fit its sessions).
+    pub notice_life: Duration,
+    /// Notices that are kept at most (10,000).
+    pub max_notices: usize,
 }
 
 impl Default for Settings {
@@ -54,6 +58,8 @@ impl Default for Settings {
             poison_deaths: 5,
             cancel_grace: Duration::from_secs(5),
             early_signals: Duration::from_secs(7 * 24 * 3600),
+            notice_life: Duration::from_secs(86_400),
+            max_notices: 10_000,
         }
     }
 }

@@ -8,12 +8,12 @@ use std::{
 use steadfast_store::TaskKey;
 use tokio::sync::{Notify, watch};
 
-/// Who waits for which task, or for questions of any. Holds only tasks that somebody waits for.
+/// Who waits for which task, or for news of any. Holds only tasks that somebody waits for.
 #[derive(Default)]
 pub(crate) struct Watchers {
     by_task: Mutex<HashMap<TaskKey, (usize, Arc<Notify>)>>,
-    /// How often a task may have begun to ask something.
-    questions: watch::Sender<u64>,
+    /// How often a task may have begun to ask something, or a notice may have been put up.
+    news: watch::Sender<u64>,
 }
 
 impl Watchers {
@@ -35,14 +35,14 @@ impl Watchers {
         }
     }
 
-    /// A task asks something.
-    pub(crate) fn asked(&self) {
-        self.questions.send_modify(|count| *count += 1);
+    /// A task asks something, or a notice was put up.
+    pub(crate) fn news(&self) {
+        self.news.send_modify(|count| *count += 1);
     }
 
-    /// Changes whenever a task may have begun to ask something.
-    pub(crate) fn questions(&self) -> watch::Receiver<u64> {
-        self.questions.subscribe()
+    /// Changes whenever that may be so.
+    pub(crate) fn hear_news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
     }
 
     /// Another process changed something, and may have changed anything.
@@ -50,7 +50,7 @@ impl Watchers {
         for (_, notify) in self.map().values() {
             notify.notify_waiters();
         }
-        self.asked();
+        self.news();
     }
 }
 

@@ -63,8 +63,10 @@ impl Connection {
         self.gone.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        if let Some(session) = self.session() {
-            self.front.sessions.leave(&session.id);
+        if let Some(session) = self.session()
+            && let Err(error) = self.front.sessions.end(&session.id).await
+        {
+            tracing::warn!(%error, "a session could not be ended; it will be over by itself");
         }
     }
 
@@ -151,14 +153,20 @@ impl Connection {
         if method == "initialize" {
             let client = Opening::read(params)?.client(self.principal.clone()).within_limits()?;
             let session = Arc::new(Session::of_connection(client));
-            session.open_stream(self.outlet.clone());
+            session.open_stream(self.outlet.clone(), None);
             let reply = initialize(&self.front, &session);
-            self.front.sessions.adopt(&session);
+            self.front.sessions.adopt(&session).await.map_err(|error| {
+                tracing::error!(%error, "a session could not be begun");
+                RpcError::internal()
+            })?;
             *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.clone());
             self.outlet.send(response(id, &reply)).await;
+            let telling = self.front.clone().tell_of_notices(session.clone(), self.outlet.clone());
             let asking = self.front.clone().ask_on_stream(session, self.outlet.clone());
             let gone = self.gone.clone();
-            self.tasks.spawn(async move { gone.run_until_cancelled(asking).await });
+            self.tasks.spawn(async move {
+                gone.run_until_cancelled(async { tokio::join!(telling, asking) }).await
+            });
             return Ok(());
         }
         if method == "server/discover" {

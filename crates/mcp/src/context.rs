@@ -75,6 +75,12 @@ impl Context {
         }
     }
 
+    /// Tells those who watch it that the content of a resource has changed: once, with the next commit, and
+    /// not again in a replay.
+    pub fn resource_updated(&self, uri: impl Into<String>) -> steadfast_engine::Result<()> {
+        self.engine.notice(&crate::catalog::Change::Resource(uri.into()))
+    }
+
     /// Hands the task out to the client, for a tool that
     /// [decides so itself](crate::Tool::hands_itself_out): until then the client's call waits, and
     /// questions are asked in place of its answer. Nothing happens the second time, or for a client

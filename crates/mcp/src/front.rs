@@ -12,6 +12,7 @@ use crate::{
     catalog::Catalog,
     client::Client,
     limiter::{Counted, Rate},
+    notices::Notices,
     outlet::Outlet,
     repeat::Sent,
     session::{Session, Sessions},
@@ -55,7 +56,8 @@ impl Identity {
 pub(crate) struct Front {
     pub(crate) identity: Identity,
     pub(crate) settings: Settings,
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) notices: Notices,
     pub(crate) engine: Engine,
     pub(crate) sessions: Sessions,
     /// How often each principal asks for its tasks.
@@ -79,14 +81,20 @@ impl Front {
     pub(crate) fn new(
         identity: Identity,
         settings: Settings,
-        catalog: Catalog,
+        catalog: Arc<Catalog>,
         engine: Engine,
         anonymous: Principal,
     ) -> Arc<Front> {
         let signature =
             json!({ meta::SERVER_INFO: identity.render(Revision::V2026_07_28) }).to_string();
         Arc::new(Front {
-            sessions: Sessions::new(engine.clone(), settings.max_sessions, settings.session_idle),
+            sessions: Sessions::new(
+                engine.clone(),
+                catalog.clone(),
+                settings.max_sessions,
+                settings.session_idle,
+            ),
+            notices: Notices::new(engine.clone()),
             places: Semaphore::new(settings.max_requests),
             polls: Rate::new(settings.max_polls_per_second),
             counted: Counted::default(),

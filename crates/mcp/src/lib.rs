@@ -18,6 +18,7 @@ mod limiter;
 #[doc(hidden)]
 pub mod macros;
 mod method;
+mod notices;
 mod outlet;
 mod repeat;
 mod server;

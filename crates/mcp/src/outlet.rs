@@ -37,11 +37,6 @@ impl Outlet {
         self.0.send(Said { point: Some(point), message: None }).await.is_ok()
     }
 
-    /// Sends a message without a wait. False as well if the client has fallen behind.
-    pub(crate) fn try_send(&self, message: String) -> bool {
-        self.0.try_send(Said { point: None, message: Some(message) }).is_ok()
-    }
-
     /// Whether both are ends of the same stream.
     pub(crate) fn is(&self, other: &Outlet) -> bool {
         self.0.same_channel(&other.0)

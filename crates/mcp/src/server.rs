@@ -6,7 +6,6 @@ use axum::Router;
 use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::Principal;
 use steadfast_engine::{ActivityContext, Builder, Engine};
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     Prompt, Resource, Template, Tool,
@@ -19,7 +18,7 @@ use crate::{
     method::companions,
     settings::Settings,
     stdio,
-    wire::{Icon, Object, notification},
+    wire::Icon,
 };
 
 /// A server that is being put together.
@@ -189,15 +188,23 @@ impl Server {
             let uri = template.uri_template.clone();
             offer.templates.add("template", &uri, TemplateEntry::new(template)?)?;
         }
-        let catalog = Catalog::new(offer);
+        // A session is over some time after it was idle for too long.
+        let engine = engine.notice_life(self.settings.session_idle * 2);
+        let (catalog, changes) = Catalog::new(offer);
         let front = Front::new(
             self.identity,
             self.settings,
-            catalog,
+            Arc::new(catalog),
             engine.start(),
             principal("anonymous"),
         );
-        front.background.spawn(tell_sessions(front.clone()));
+        let posted = front.clone();
+        front.background.spawn(async move {
+            tokio::select! {
+                () = posted.notices.keep(changes) => {}
+                () = posted.draining.cancelled() => {}
+            }
+        });
         let tended = front.clone();
         front.background.spawn(async move {
             tokio::select! {
@@ -225,37 +232,6 @@ fn principal(name: &str) -> Principal {
     #[allow(clippy::expect_used)]
     let fallback = || Principal::new("somebody").expect("a name");
     Principal::new(visible).unwrap_or_else(|_| fallback())
-}
-
-/// Tells sessions of changes of the offer, as long as the server runs.
-async fn tell_sessions(front: Arc<Front>) {
-    let mut changes = front.catalog.listen();
-    loop {
-        let change = tokio::select! {
-            change = changes.recv() => change,
-            () = front.draining.cancelled() => return,
-        };
-        let changed: Vec<Change> = match change {
-            Ok(change) => vec![change],
-            Err(RecvError::Lagged(_)) => vec![Change::Tools, Change::Prompts, Change::Resources],
-            Err(RecvError::Closed) => return,
-        };
-        for session in front.sessions.all() {
-            for change in &changed {
-                let message = match change {
-                    Change::Tools => notification("notifications/tools/list_changed", None),
-                    Change::Prompts => notification("notifications/prompts/list_changed", None),
-                    Change::Resources => notification("notifications/resources/list_changed", None),
-                    Change::Resource(uri) if session.is_subscribed(uri) => {
-                        let params = Object::new().put("uri", uri).close();
-                        notification("notifications/resources/updated", Some(&params))
-                    }
-                    Change::Resource(_) => continue,
-                };
-                session.push(message);
-            }
-        }
-    }
 }
 
 /// A server that runs.

@@ -2,10 +2,11 @@
 
 mod all;
 mod record;
+mod stream;
 mod theirs;
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -13,15 +14,17 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use all::Sessions;
+pub(crate) use stream::StreamPoint;
 
 use crate::{
+    catalog::Change,
     client::Client,
     outlet::Outlet,
     wire::{Id, RpcError},
 };
 
-/// Messages kept for a client that has no stream open.
-const QUEUE: usize = 256;
+/// Questions that were asked and tasks that were looked at, before those that are over are forgotten.
+const MANY: usize = 1_024;
 
 /// Resources that a session can watch.
 const SUBSCRIPTIONS: usize = 1_000;
@@ -30,8 +33,8 @@ const SUBSCRIPTIONS: usize = 1_000;
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) client: Client,
-    /// It is in the store, and not bound to a connection.
-    pub(crate) is_stored: bool,
+    /// It is not bound to a connection.
+    pub(crate) can_return: bool,
     /// Fires when it has ended.
     pub(crate) over: CancellationToken,
     state: Mutex<State>,
@@ -42,12 +45,17 @@ struct State {
     /// When it last went to the store, or came from there.
     written: Instant,
     log_level: Option<usize>,
-    subscriptions: BTreeSet<String>,
+    /// What it watches, and from which notice on.
+    subscriptions: BTreeMap<String, u64>,
     in_flight: HashMap<Id, AtWork>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
-    /// What waits for it.
-    queue: VecDeque<String>,
+    /// How far that has come.
+    point: StreamPoint,
+    /// What has changed of the offer while it was nowhere in memory.
+    changed: BTreeSet<Change>,
+    /// What tells the offer that it knows from others.
+    offer: [u64; 3],
     /// Questions that are out, by task and key.
     asked: HashMap<(String, String), Asked>,
     /// Tasks that the client has shown to know.
@@ -94,16 +102,27 @@ struct CallStream {
     over: CancellationToken,
 }
 
+impl State {
+    /// What tells the offer that the client was told of from others: of what it has still to be told it
+    /// knows nothing.
+    fn known_offer(&self) -> [u64; 3] {
+        let kinds = [Change::Tools, Change::Prompts, Change::Resources];
+        std::array::from_fn(|n| if self.changed.contains(&kinds[n]) { 0 } else { self.offer[n] })
+    }
+}
+
 impl Session {
     pub(crate) fn new(id: String, client: Client) -> Session {
         let state = State {
             used: Instant::now(),
             written: Instant::now(),
             log_level: None,
-            subscriptions: BTreeSet::new(),
+            subscriptions: BTreeMap::new(),
             in_flight: HashMap::new(),
             stream: None,
-            queue: VecDeque::new(),
+            point: StreamPoint::default(),
+            changed: BTreeSet::new(),
+            offer: [0; 3],
             asked: HashMap::new(),
             looked_at: HashSet::new(),
             calls: HashMap::new(),
@@ -111,12 +130,12 @@ impl Session {
             requests: 0,
         };
         let over = CancellationToken::new();
-        Session { id, client, is_stored: true, over, state: Mutex::new(state) }
+        Session { id, client, can_return: true, over, state: Mutex::new(state) }
     }
 
     /// One that lives as long as its connection.
     pub(crate) fn of_connection(client: Client) -> Session {
-        Session { is_stored: false, ..Session::new(random_id(), client) }
+        Session { can_return: false, ..Session::new(random_id(), client) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,13 +159,13 @@ impl Session {
 
     /// Whether it has not been used for this long.
     fn is_idle(&self, time: Duration) -> bool {
-        self.is_stored && !self.is_busy() && self.last_use().elapsed() > time
+        self.can_return && !self.is_busy() && self.last_use().elapsed() > time
     }
 
     /// Whether it was used since it was written last.
     fn was_used(&self) -> bool {
         let used = |state: MutexGuard<'_, State>| state.used >= state.written;
-        self.is_stored && (self.is_busy() || used(self.state()))
+        self.is_busy() || used(self.state())
     }
 
     fn is_written(&self) {
@@ -204,54 +223,19 @@ impl Session {
         self.state().log_level
     }
 
-    /// Watches a resource, unless the session watches too many.
-    pub(crate) fn subscribe(&self, uri: String) -> Result<(), RpcError> {
+    /// Watches a resource from this notice on, unless the session watches too many.
+    pub(crate) fn subscribe(&self, uri: String, from: u64) -> Result<(), RpcError> {
         let mut state = self.state();
-        if state.subscriptions.len() >= SUBSCRIPTIONS && !state.subscriptions.contains(&uri) {
+        if state.subscriptions.len() >= SUBSCRIPTIONS && !state.subscriptions.contains_key(&uri) {
             let message = format!("a session watches no more than {SUBSCRIPTIONS} resources");
             return Err(RpcError::invalid_request(message));
         }
-        state.subscriptions.insert(uri);
+        state.subscriptions.entry(uri).or_insert(from);
         Ok(())
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
         self.state().subscriptions.remove(uri);
-    }
-
-    pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
-        self.state().subscriptions.contains(uri)
-    }
-
-    /// Opens the stream for what belongs to no request, in place of the one before, and sends what
-    /// has waited for it.
-    pub(crate) fn open_stream(&self, outlet: Outlet) {
-        let mut state = self.state();
-        while let Some(message) = state.queue.pop_front() {
-            if !outlet.try_send(message.clone()) {
-                state.queue.push_front(message);
-                break;
-            }
-        }
-        state.stream = Some(outlet);
-    }
-
-    /// The stream for what belongs to no request, if it is open.
-    pub(crate) fn stream(&self) -> Option<Outlet> {
-        self.state().stream.clone().filter(|stream| !stream.is_closed())
-    }
-
-    /// Sends something that belongs to no request, or keeps it for the next stream. The oldest goes
-    /// when there is too much.
-    pub(crate) fn push(&self, message: String) {
-        let mut state = self.state();
-        let sent = state.stream.as_ref().is_some_and(|stream| stream.try_send(message.clone()));
-        if !sent {
-            if state.queue.len() == QUEUE {
-                state.queue.pop_front();
-            }
-            state.queue.push_back(message);
-        }
     }
 
     /// Notes that a question goes out on a stream, which may be that of its call. None if it is out on one that is still open, or nobody listens to this one any more;
@@ -264,10 +248,16 @@ impl Session {
             return None;
         }
         // Those that are over are never asked for again.
-        if state.asked.len() > 4 * QUEUE {
+        if state.asked.len() > MANY {
             state.asked.retain(|_, asked| asked.is_out() || asked.by_task);
         }
         let place = (task.to_owned(), key.to_owned());
+        if !of_call && state.point.has_asked(task, key) && !state.asked.contains_key(&place) {
+            // Before the stream broke, by a process that is gone: the client has it.
+            let asked = Asked { on: Some(on.clone()), times: 0, of_call, by_task: false };
+            state.asked.insert(place, asked);
+            return None;
+        }
         let times = match state.asked.get_mut(&place) {
             Some(asked) if asked.is_out() => return None,
             Some(asked) if asked.by_task => {
@@ -284,7 +274,7 @@ impl Session {
     /// Notes that the client looks at a task. True if it has done so before.
     pub(crate) fn look_at(&self, task: &str) -> bool {
         let mut state = self.state();
-        if state.looked_at.len() > 4 * QUEUE {
+        if state.looked_at.len() > MANY {
             state.looked_at.clear();
         }
         !state.looked_at.insert(task.to_owned())

@@ -361,6 +361,7 @@ async fn the_stream_of_a_session_ends_with_it() {
     let (_running, address) = server().await;
     let session = session(address).await;
     let mut stream = http(address, "GET", &session, "").await;
+    assert_eq!(stream.event().await.unwrap().message, Value::Null, "where it begins");
     assert_eq!(http(address, "DELETE", &session, "").await.status(), "204");
     assert!(stream.event().await.is_none());
 }
@@ -370,6 +371,7 @@ async fn streams_end_when_the_server_shuts_down() {
     let (running, address) = server().await;
     let session = session(address).await;
     let mut stream = http(address, "GET", &session, "").await;
+    assert_eq!(stream.event().await.unwrap().message, Value::Null, "where it begins");
     running.shutdown(Duration::from_secs(5)).await;
     assert!(stream.event().await.is_none());
 }

@@ -25,7 +25,8 @@ pub(crate) fn turn(turn: &Turn) -> usize {
 
 fn effect(effect: &Effect) -> usize {
     match effect {
-        Effect::OpenQuestion { body, .. }
+        Effect::Post { body, .. }
+        | Effect::OpenQuestion { body, .. }
         | Effect::ScheduleActivity { body, .. }
         | Effect::Send { body, .. } => body.len(),
         Effect::StartTask { task: child, exists } => task(child) + exists.len(),

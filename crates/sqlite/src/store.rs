@@ -286,7 +286,7 @@ impl steadfast_store::Store for Store {
     }
 
     fn post(&self, body: Vec<u8>, until: Timestamp, most: usize) -> BoxFuture<'_, Result<u64>> {
-        write!(self, body.len(), |tx| tx.post(&body, until, most))
+        write!(self, body.len(), |tx| Ok(tx.post(&body, until, most)?))
     }
 
     fn posted(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Posted>> {

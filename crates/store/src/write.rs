@@ -148,6 +148,15 @@ pub enum After {
 /// Something that becomes true together with a turn's events.
 #[derive(Clone, Debug)]
 pub enum Effect {
+    /// Puts up a notice; see [`Store::post`](crate::Store::post).
+    Post {
+        /// What it says.
+        body: Vec<u8>,
+        /// How long.
+        until: Timestamp,
+        /// How many there may be.
+        most: usize,
+    },
     /// Opens a question.
     OpenQuestion {
         /// Its key: unique among all questions the task ever asked.

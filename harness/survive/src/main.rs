@@ -19,6 +19,9 @@ struct Args {
     /// Where the effects are written to, and where a test opens gates.
     #[arg(long)]
     dir: PathBuf,
+    /// Offers one more tool, as after a deploy.
+    #[arg(long)]
+    more: bool,
 }
 
 static DIR: OnceLock<PathBuf> = OnceLock::new();
@@ -98,6 +101,35 @@ async fn approve(ctx: Context) -> Result<String> {
     .into())
 }
 
+/// A board that is written on.
+#[resource("test://board")]
+async fn board() -> Result<String> {
+    Ok("written".into())
+}
+
+/// Writes on the board.
+#[tool]
+async fn publish(ctx: Context) -> Result<()> {
+    ctx.step("write", || effect("write")).await?;
+    ctx.resource_updated("test://board")?;
+    ctx.step("last", || effect("last")).await
+}
+
+/// How often it was called in this session, and by this principal.
+#[tool]
+async fn visits(ctx: Context) -> Result<String> {
+    let add = |seen: Option<u32>| seen.unwrap_or(0) + 1;
+    let here = ctx.state(Scope::Session).update("visits", add).await?;
+    let all = ctx.state(Scope::Owner).update("visits", add).await?;
+    Ok(format!("{here} of {all}"))
+}
+
+/// Comes with a deploy.
+#[tool]
+async fn new_one() -> Result<()> {
+    Ok(())
+}
+
 /// A prompt that takes long to write.
 #[prompt]
 async fn interview(ctx: Context, topic: String) -> Result<Vec<PromptMessage>> {
@@ -108,8 +140,10 @@ async fn interview(ctx: Context, topic: String) -> Result<Vec<PromptMessage>> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Args { flags, dir } = Args::parse();
+    let Args { flags, dir, more } = Args::parse();
     let _ = DIR.set(dir);
-    let server = Server::new("survive").tool(work).tool(book).tool(approve).prompt(interview);
+    let server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
+    let server = server.tool(visits).prompt(interview).resource(board);
+    let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await
 }

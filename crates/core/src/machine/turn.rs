@@ -80,7 +80,7 @@ impl Machine {
         match &note {
             Note::Status(text) => self.view.message = Some(text.clone()),
             Note::Progress(progress) => self.view.progress = Some(progress.clone()),
-            Note::Log { .. } => {}
+            Note::Log { .. } | Note::Notice(_) => {}
             Note::Mark { name, value } => {
                 self.view.marks.insert(name.clone(), value.clone());
             }

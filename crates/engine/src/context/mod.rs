@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) trace: Option<String>,
     /// What is known of the call that started it, for itself and its children.
     pub(crate) call: Option<Json>,
+    /// The session that it was started in, for itself and its children.
+    pub(crate) session: Option<String>,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -75,6 +77,10 @@ impl Shared {
     pub(crate) fn scope(&self, scope: Scope) -> String {
         match scope {
             Scope::Task => steadfast_store::task_scope(&self.id),
+            // Without a session nothing gets here.
+            Scope::Session => {
+                steadfast_store::session_scope(self.session.as_deref().unwrap_or_default())
+            }
             Scope::Owner => match &self.owner {
                 Some(owner) => format!("owner/{owner}"),
                 None => "owner".into(),
@@ -185,6 +191,14 @@ impl Context {
         Ok(())
     }
 
+    /// Puts up a notice for whoever reads them, in any process: once, with the next commit, and not again
+    /// in a replay. In a step that runs again it is put up again.
+    pub fn notice<T: Serialize + ?Sized>(&self, notice: &T) -> Result<()> {
+        let notice = self.payload("the notice", notice)?;
+        self.note(Note::Notice(notice));
+        Ok(())
+    }
+
     fn note(&self, note: Note) {
         let mut machine = self.shared.machine();
         let now = self.shared.now();
@@ -230,7 +244,7 @@ impl Context {
         Sleep::new(self, until)
     }
 
-    /// Durable key-value state of this task, of its owner, or shared by all.
+    /// Durable key-value state of this task, of its session, of its principal, or shared by all.
     #[must_use]
     pub fn state(&self, scope: Scope) -> State {
         State::new(self.clone(), scope)

@@ -12,7 +12,7 @@ use super::{
     outcome,
 };
 use crate::{
-    Result, limits,
+    Error, Result, limits,
     registry::{payload, read},
 };
 
@@ -30,7 +30,7 @@ impl State {
 
     /// Reads a value.
     pub async fn get<T: DeserializeOwned>(&self, key: impl Into<String>) -> Result<Option<T>> {
-        let key = checked(key)?;
+        let key = self.checked(key)?;
         let shared = &self.ctx.shared;
         let mut op = Op::new(shared, Call::StateGet { scope: self.scope, key: key.clone() });
         loop {
@@ -56,14 +56,29 @@ impl State {
         key: impl Into<String>,
         value: &T,
     ) -> Result<()> {
-        let key = checked(key)?;
+        let key = self.checked(key)?;
         let value = Some(self.ctx.payload("the value", value)?);
         self.write(key, value).await
     }
 
     /// Removes a value.
     pub async fn remove(&self, key: impl Into<String>) -> Result<()> {
-        self.write(checked(key)?, None).await
+        self.write(self.checked(key)?, None).await
+    }
+
+    /// The key, if it can be one, and if there is such a scope.
+    fn checked(&self, key: impl Into<String>) -> Result<String> {
+        let key = key.into();
+        limits::name("the key of the state", &key)?;
+        match self.scope == Scope::Session && self.ctx.shared.session.is_none() {
+            true => Err(Error::new(
+                "the task was started in no session, so that there is no state of one: clients since \
+                 2026-07-28 have none; use the state of the principal",
+            )
+            .code("no_session")
+            .permanent()),
+            false => Ok(key),
+        }
     }
 
     async fn write(&self, key: String, value: Option<Json>) -> Result<()> {
@@ -78,7 +93,7 @@ impl State {
         T: Serialize + DeserializeOwned,
         F: FnMut(Option<T>) -> T,
     {
-        let key = checked(key)?;
+        let key = self.checked(key)?;
         let shared = &self.ctx.shared;
         let most = self.ctx.max_payload();
         let mut op = Op::new(shared, Call::StateUpdate { scope: self.scope, key: key.clone() });
@@ -109,7 +124,7 @@ impl State {
         T: DeserializeOwned,
         F: FnMut(Option<&T>) -> bool,
     {
-        let key = checked(key)?;
+        let key = self.checked(key)?;
         let shared = &self.ctx.shared;
         let mut op = Op::new(shared, Call::StateWait { scope: self.scope, key: key.clone() });
         loop {
@@ -130,12 +145,6 @@ impl State {
             }
         }
     }
-}
-
-fn checked(key: impl Into<String>) -> Result<String> {
-    let key = key.into();
-    limits::name("the key of the state", &key)?;
-    Ok(key)
 }
 
 fn value(row: &StateRow) -> Result<Option<Json>> {

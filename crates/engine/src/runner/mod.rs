@@ -227,6 +227,7 @@ impl Runner {
             owner: row.owner.clone(),
             trace: about.trace.clone(),
             call: about.call.clone(),
+            session: about.session.clone(),
             cancel: CancellationToken::new(),
         });
         let context = Context { shared: shared.clone() };

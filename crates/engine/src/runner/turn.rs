@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_core::{
-    Compensation, Effect, Event, Failure, FailureKind, Outcome, Status, Timestamp, Turn, Urgency,
-    View, encode,
+    Compensation, Effect, Event, Failure, FailureKind, Json, Note, Outcome, Record, Status,
+    Timestamp, Turn, Urgency, View, encode,
 };
 use steadfast_store::{After, Error, Lease, Refusal, TaskRow, Turned};
 
@@ -145,8 +145,9 @@ impl Runner {
                 if visible || turn.events.iter().any(|r| matches!(r.event, Event::Noted { .. })) {
                     self.core.watchers.changed(self.lease.key);
                 }
-                if turn.events.iter().any(|r| matches!(r.event, Event::QuestionAsked { .. })) {
-                    self.core.watchers.asked();
+                let asks = |r: &Record| matches!(r.event, Event::QuestionAsked { .. });
+                if turn.events.iter().any(asks) || notices(&turn).next().is_some() {
+                    self.core.watchers.news();
                 }
                 if let Some(ended) = ended {
                     let (task, owner) = (&self.shared.id, self.nudge.owner.as_ref());
@@ -244,6 +245,14 @@ impl Runner {
     }
 }
 
+/// What a turn has for whoever reads notices.
+fn notices(turn: &Turn) -> impl Iterator<Item = &Json> {
+    turn.events.iter().filter_map(|record| match &record.event {
+        Event::Noted { note: Note::Notice(body), .. } => Some(body),
+        _ => None,
+    })
+}
+
 struct Write<'a> {
     lease: Lease,
     at: Timestamp,
@@ -268,7 +277,10 @@ impl Write<'_> {
             consumed: self.consumed,
             view: self.view.map(|(status, view)| (*status, blob::write(view))),
             progress: self.progress,
-            effects: all.map(|effect| effects::convert(shared, effect, self.at)).collect(),
+            effects: all
+                .map(|effect| effects::convert(shared, effect, self.at))
+                .chain(notices(self.turn).map(|body| shared.core.post(body, self.at)))
+                .collect(),
             after: match self.ending {
                 None => After::Keep,
                 Some(ending) => After::End {

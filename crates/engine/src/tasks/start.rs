@@ -36,6 +36,7 @@ pub struct Start {
     delay: Option<Duration>,
     trace: Option<String>,
     call: Option<std::result::Result<Json, String>>,
+    session: Option<String>,
     unserved: bool,
 }
 
@@ -68,6 +69,7 @@ impl Tasks {
             delay: None,
             trace: None,
             call: None,
+            session: None,
             unserved: false,
         }
     }
@@ -131,6 +133,13 @@ impl Start {
         self
     }
 
+    /// The session that it is started in, for [`Scope::Session`](crate::Scope::Session). Its children are
+    /// in it too.
+    pub fn session(mut self, id: impl Into<String>) -> Start {
+        self.session = Some(id.into());
+        self
+    }
+
     /// Starts it although this process has no such tool: another one will run it.
     pub fn even_if_unserved(mut self) -> Start {
         self.unserved = true;
@@ -139,6 +148,9 @@ impl Start {
 
     fn check_limits(&self) -> Result<()> {
         limits::name("the tool's name", &self.tool)?;
+        if let Some(session) = &self.session {
+            limits::name("the session's id", session)?;
+        }
         for key in self.idempotency_key.iter().chain(&self.request_key) {
             limits::name("the idempotency key", key)?;
         }
@@ -180,6 +192,7 @@ impl Start {
             rerun_of: None,
             trace: self.trace,
             call,
+            session: self.session,
             retention: retention(&core, &self.tool, self.ttl),
         };
         let mut task = NewTask {
@@ -366,6 +379,7 @@ pub(crate) fn new_child(
         rerun_of: None,
         trace: parent.trace.clone(),
         call: parent.call.clone(),
+        session: parent.session.clone(),
         retention: retention(core, tool, None),
     };
     NewTask {

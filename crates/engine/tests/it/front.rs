@@ -3,9 +3,9 @@
 
 use serde_json::json;
 use steadfast_core::{Event, Note};
-use steadfast_engine::{Action, Answer, Context, Json, Result, Status, TaskId};
+use steadfast_engine::{Action, Answer, Builder, Context, Json, Result, Status, TaskId};
 
-use crate::support::{Ledger, Place, ada, counted, output, tool};
+use crate::support::{HOUR, Ledger, Place, ada, counted, output, settle, tool};
 
 async fn caller(_: (), ctx: Context, with_child: bool) -> Result<String> {
     if with_child {
@@ -148,7 +148,7 @@ async fn asks(_: (), ctx: Context, _: ()) -> Result<String> {
 async fn an_answer_can_be_given_and_taken_as_it_is() {
     let place = Place::new();
     let life = place.start(|builder| builder.tool(tool("asks", &(), asks)));
-    let mut questions = life.engine.questions();
+    let mut questions = life.engine.news();
     let id = life.begin("asks", ()).await;
     questions.changed().await.unwrap();
     life.until(&id, Status::InputRequired).await;
@@ -177,4 +177,36 @@ async fn a_tool_can_come_and_go_while_the_engine_runs() {
     let waits = TaskId::new("waits").unwrap();
     tasks.start("caller", &false).id(waits.clone()).even_if_unserved().await.unwrap();
     assert_eq!(tasks.get(&waits).await.unwrap().status, Status::Queued);
+}
+
+/// With the commit that it belongs to, and not by a replay.
+#[tokio::test(start_paused = true)]
+async fn a_notice_is_put_up_once() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let tools = |builder: Builder| {
+        builder.tool(tool("t", &ledger, |ledger: Ledger, ctx: Context, (): ()| async move {
+            ctx.notice("first")?;
+            counted(&ctx, &ledger, "between").await?;
+            ctx.notice("second")?;
+            ctx.notice("second")?;
+            ctx.sleep(HOUR).await;
+            ctx.notice("last")
+        }))
+    };
+    let first = place.start(tools);
+    let mut news = first.engine.news();
+    let id = first.begin("t", ()).await;
+    ledger.has("between").await;
+    settle().await;
+    assert!(news.has_changed().unwrap());
+    news.mark_unchanged();
+    first.kill().await;
+    let life = place.start(tools);
+    life.end(&id).await;
+    life.engine.post("from outside").await.unwrap();
+    let (notices, last) = life.engine.notices(0, 100).await.unwrap();
+    let said: Vec<String> = notices.iter().map(|(_, body)| body.read().unwrap()).collect();
+    assert_eq!(said, ["first", "second", "second", "last", "from outside"]);
+    assert_eq!(notices.last().unwrap().0, last);
 }

@@ -196,3 +196,36 @@ async fn a_value_over_the_limit_is_refused_and_the_old_one_stays() {
     });
     assert_eq!(output::<String>(&life.run("t", ()).await), "old");
 }
+
+/// Those of one session share it, and a child is in its parent's.
+#[tokio::test(start_paused = true)]
+async fn state_of_a_session_is_shared_in_it_and_gone_with_it() {
+    let place = Place::new();
+    let life = place.start(|builder| {
+        let counts = |ctx: Context, ()| async move {
+            let add = |old: Option<u32>| old.unwrap_or(0) + 1;
+            ctx.state(Scope::Session).update("n", add).await
+        };
+        let parent = |ctx: Context, ()| async move { ctx.child::<u32>("counts", &()).await };
+        builder.tool(Tool::new("counts", counts)).tool(Tool::new("parent", parent))
+    });
+    let store = life.engine.store();
+    let expires = life.engine.now().plus(HOUR);
+    for id in ["one", "two"] {
+        let row = steadfast_store::SessionRow { id: id.into(), expires, body: Vec::new() };
+        store.begin_session(row, 10).await.unwrap();
+    }
+    let run = async |tool: &str, session: &str| {
+        let id = life.tasks().start(tool, &()).session(session).await.unwrap().id;
+        output::<u32>(&life.end(&id).await)
+    };
+    assert_eq!(run("counts", "one").await, 1);
+    assert_eq!(run("parent", "one").await, 2);
+    assert_eq!(run("counts", "two").await, 1);
+    store.end_session("one".into()).await.unwrap();
+    let row = steadfast_store::SessionRow { id: "one".into(), expires, body: Vec::new() };
+    store.begin_session(row, 10).await.unwrap();
+    assert_eq!(run("counts", "one").await, 1);
+    let without = life.run("counts", ()).await;
+    assert_eq!(without.failure.unwrap().code.as_deref(), Some("no_session"));
+}

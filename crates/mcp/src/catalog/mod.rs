@@ -12,7 +12,7 @@ mod tool;
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
 pub(crate) use complete::CompleteFns;
@@ -24,10 +24,17 @@ pub(crate) use prompt::{PROMPT, PromptBody, PromptEntry};
 pub use prompt::{Prompt, PromptArgument, PromptMessage, PromptOutput, PromptResult};
 pub use resource::{Resource, ResourceOutput, Template};
 pub(crate) use resource::{ResourceEntry, TemplateEntry};
+use serde::{Deserialize, Serialize};
+use steadfast_core::Json;
 pub(crate) use template::UriTemplate;
-use tokio::sync::broadcast;
+use tokio::sync::mpsc;
 pub(crate) use tool::{Body, ToolEntry};
 pub use tool::{TaskSupport, Tool, ToolAnnotations};
+
+use crate::{
+    repeat::digest,
+    wire::{Object, Revision, notification},
+};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -72,28 +79,74 @@ pub(crate) struct Offer {
     pub(crate) prompts: Listed<PromptEntry>,
     pub(crate) resources: Listed<ResourceEntry>,
     pub(crate) templates: Listed<TemplateEntry>,
+    /// What tells it from others, once somebody wants to know.
+    prints: OnceLock<[u64; 3]>,
+}
+
+impl Offer {
+    /// What tells its tools, prompts and resources from those of another offer.
+    pub(crate) fn prints(&self) -> [u64; 3] {
+        let newest = Revision::V2026_07_28;
+        let join = |texts: Vec<String>| digest(&texts.join("\n"));
+        *self.prints.get_or_init(|| {
+            let resources = self.resources.items().iter().map(|one| one.render(newest));
+            let templates = self.templates.items().iter().map(|one| one.render(newest));
+            [
+                join(self.tools.items().iter().map(|one| one.render(newest)).collect()),
+                join(self.prompts.items().iter().map(|one| one.render(newest)).collect()),
+                join(resources.chain(templates).collect()),
+            ]
+        })
+    }
 }
 
 /// What has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Change {
     Tools,
     Prompts,
     Resources,
     /// The content of the resource at this URI.
     Resource(String),
+    /// Something that only a later version knows of.
+    #[serde(skip)]
+    Other,
+}
+
+impl Change {
+    /// What a notice says.
+    pub(crate) fn read(notice: &Json) -> Change {
+        notice.read().unwrap_or(Change::Other)
+    }
+
+    /// How a client is told of it.
+    pub(crate) fn message(&self) -> Option<String> {
+        Some(match self {
+            Change::Tools => notification("notifications/tools/list_changed", None),
+            Change::Prompts => notification("notifications/prompts/list_changed", None),
+            Change::Resources => notification("notifications/resources/list_changed", None),
+            Change::Resource(uri) => {
+                let params = Object::new().put("uri", uri).close();
+                notification("notifications/resources/updated", Some(&params))
+            }
+            Change::Other => return None,
+        })
+    }
 }
 
 /// What is offered, and who wants to know of changes.
 pub(crate) struct Catalog {
     /// Replaced whole: a request works with the one that it found.
     offer: RwLock<Arc<Offer>>,
-    changes: broadcast::Sender<Change>,
+    changes: mpsc::UnboundedSender<Change>,
 }
 
 impl Catalog {
-    pub(crate) fn new(offer: Offer) -> Catalog {
-        Catalog { offer: RwLock::new(Arc::new(offer)), changes: broadcast::channel(256).0 }
+    /// With what is to be told of it.
+    pub(crate) fn new(offer: Offer) -> (Catalog, mpsc::UnboundedReceiver<Change>) {
+        let (changes, told) = mpsc::unbounded_channel();
+        (Catalog { offer: RwLock::new(Arc::new(offer)), changes }, told)
     }
 
     pub(crate) fn offer(&self) -> Arc<Offer> {
@@ -107,7 +160,9 @@ impl Catalog {
         change: impl FnOnce(&mut Offer) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(Arc::make_mut(&mut offer))?;
+        let changing = Arc::make_mut(&mut offer);
+        let changed = change(changing)?;
+        changing.prints = OnceLock::new();
         drop(offer);
         if changed {
             self.tell(what);
@@ -115,13 +170,10 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// Tells those who listen. Nobody may be there.
+    /// Tells all clients.
     pub(crate) fn tell(&self, change: Change) {
+        // Who would is gone only when the server is.
         let _ = self.changes.send(change);
-    }
-
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Change> {
-        self.changes.subscribe()
     }
 }
 

@@ -10,13 +10,18 @@ use axum::{
 use steadfast_core::Principal;
 
 use super::{
-    SESSION, refusal,
+    SESSION, busy, refusal,
     resume::take_up,
     session,
     stream::{Events, respond},
     text,
 };
-use crate::{front::Front, outlet::Outlet, session::Session};
+use crate::{
+    front::Front,
+    outlet::Outlet,
+    session::{Session, StreamPoint},
+    wire::Revision,
+};
 
 pub(super) async fn get(
     front: &Arc<Front>,
@@ -35,18 +40,39 @@ pub(super) async fn get(
         Err(refused) => return *refused,
     };
     match text(headers, "last-event-id") {
-        Some(event) => take_up(front, session, event).await,
-        None => open(front, session),
+        Some(event) => match StreamPoint::read(event, &session.id) {
+            Some(point) => open_from(front, session, point).await,
+            None => take_up(front, session, event).await,
+        },
+        None => open(front, session, None),
     }
 }
 
-fn open(front: &Arc<Front>, session: Arc<Session>) -> Response {
+/// Goes on after the event that the client had last.
+async fn open_from(front: &Arc<Front>, session: Arc<Session>, point: StreamPoint) -> Response {
+    match front.notices.last().await {
+        Ok(last) if point.heard <= last => open(front, session, Some(point)),
+        Ok(_) => refusal(StatusCode::BAD_REQUEST, "there is no stream with such an event"),
+        Err(error) => {
+            tracing::error!(%error, "the notices can't be read");
+            busy("the store is not available")
+        }
+    }
+}
+
+fn open(front: &Arc<Front>, session: Arc<Session>, from: Option<StreamPoint>) -> Response {
     let (outlet, messages) = Outlet::new();
-    session.open_stream(outlet.clone());
+    let begin = session.open_stream(outlet.clone(), from);
+    // Clients of earlier revisions fail on an event without a message.
+    let primes = session.client.revision >= Revision::V2025_11_25;
     let (draining, over) = (front.draining.clone(), session.over.clone());
+    front.background.spawn(front.clone().tell_of_notices(session.clone(), outlet.clone()));
     front.background.spawn(front.clone().tell_of_tasks(session.clone(), outlet.clone()));
     front.background.spawn(front.clone().ask_on_stream(session, outlet));
-    let events = Events::endless(messages, front.settings.keep_alive);
+    let mut events = Events::endless(messages, front.settings.keep_alive);
+    if primes {
+        events = events.begin(&begin);
+    }
     respond(events.until(Box::pin(async move {
         tokio::select! {
             () = draining.cancelled() => {}

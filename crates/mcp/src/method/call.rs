@@ -77,7 +77,7 @@ impl Call<'_> {
     /// Whether it ends with its connection, and with the process that it came to: its client can neither
     /// take it up again nor say that a later request is the same, and so makes it anew.
     fn ends_with_connection(&self) -> bool {
-        let stays = self.request.session.as_ref().is_some_and(|session| session.is_stored);
+        let stays = self.request.session.as_ref().is_some_and(|session| session.can_return);
         !stays && self.request.meta.key.is_none() && self.request_state.is_none()
     }
 
@@ -102,7 +102,7 @@ impl Call<'_> {
     }
 
     async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
-        let stored = self.request.session.as_ref().filter(|session| session.is_stored);
+        let stored = self.request.session.as_ref().filter(|session| session.can_return);
         let waited = stored.filter(|_| !followed);
         let keyed = self.request.meta.key.as_deref();
         let key = match (keyed, waited) {
@@ -139,9 +139,12 @@ impl Call<'_> {
         for (name, value) in self.entry.iter().flat_map(|entry| &entry.tool.tags) {
             start = start.tag(name, value);
         }
+        if let Some(session) = &self.request.session {
+            start = start.session(&session.id);
+        }
         match &self.request.session {
             Some(session) if followed => start = start.tag(SESSION_TAG, &session.id),
-            Some(session) if session.is_stored && keyed.is_some() => {
+            Some(session) if session.can_return && keyed.is_some() => {
                 start = start.tag(REQUEST_TAG, request_key(session, self.request.id));
             }
             _ => {}

@@ -222,7 +222,7 @@ impl Voice<'_> {
                     .put("data", text);
                 notification("notifications/message", Some(&params.close()))
             }
-            Note::Status(_) | Note::Mark { .. } => return,
+            Note::Status(_) | Note::Mark { .. } | Note::Notice(_) => return,
         };
         point.sent += 1;
         self.call.request.outlet.send_at(point.name(task), message).await;

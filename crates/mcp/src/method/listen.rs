@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steadfast_core::TaskId;
 use steadfast_engine::TaskInfo;
-use tokio::{sync::broadcast::error::RecvError, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::{Reply, params};
 use crate::{
@@ -56,7 +56,12 @@ impl Front {
             return Err(RpcError::invalid_params(message));
         }
         // Listening begins before the acknowledgement, so that nothing falls in between.
-        let mut changes = self.catalog.listen();
+        let store_failed = |error| {
+            tracing::error!(%error, "the notices can't be read");
+            RpcError::internal()
+        };
+        let mut heard = self.notices.last().await.map_err(store_failed)?;
+        let mut news = self.notices.watch();
         let known = self.known_tasks(client, &wanted).await;
         if let Some(uris) = &mut wanted.resource_subscriptions {
             uris.retain(|uri| self.has_resource(uri));
@@ -79,8 +84,17 @@ impl Front {
             followers.spawn(listener.clone().follow(id, info));
         }
         loop {
-            let change = tokio::select! {
-                change = changes.recv() => change,
+            news.mark_unchanged();
+            let changes = self.notices.behind(heard).await.map_err(store_failed)?;
+            for (number, change) in &changes {
+                heard = *number;
+                listener.tell(&wanted, change).await;
+            }
+            if !changes.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                _ = news.changed() => {}
                 () = request.cancel.cancelled() => return Err(super::tools::cancelled()),
                 () = request.outlet.closed() => return Err(super::tools::cancelled()),
                 () = self.draining.cancelled() => {
@@ -91,19 +105,6 @@ impl Front {
                     let result = self.result(client);
                     return Ok(self.close_with(client, result, more.into_iter().collect()));
                 }
-            };
-            match change {
-                Ok(change) => listener.tell(&wanted, &change).await,
-                // Too slow to hear each: all may have changed.
-                Err(RecvError::Lagged(_)) => {
-                    for change in [Change::Tools, Change::Prompts, Change::Resources] {
-                        listener.tell(&wanted, &change).await;
-                    }
-                    for uri in wanted.resource_subscriptions.iter().flatten() {
-                        listener.tell(&wanted, &Change::Resource(uri.clone())).await;
-                    }
-                }
-                Err(RecvError::Closed) => return Err(RpcError::internal()),
             }
         }
     }

@@ -180,6 +180,12 @@ impl Front {
                     point.ask(&question.key, &info.questions);
                     on.send_at(point.name(&info.id), message).await
                 }
+                None if session.is_stream(on) => {
+                    let open: Vec<&str> =
+                        info.questions.iter().map(|one| one.key.as_str()).collect();
+                    let point = session.ask_on_stream(info.id.as_str(), &question.key, &open);
+                    on.send_at(point, message).await
+                }
                 None => on.send(message).await,
             };
         }
@@ -243,7 +249,7 @@ impl Front {
     /// question that overtakes the answer to the call is about a task that the client doesn't know yet,
     /// and ext-tasks dismisses it.
     pub(crate) async fn ask_on_stream(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
-        let mut news = self.engine.questions();
+        let mut news = self.engine.news();
         let tasks = self.tasks(&session.client);
         // With companions the client may know the task by way of tools.
         let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
@@ -263,6 +269,7 @@ impl Front {
                     return;
                 }
             };
+            session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
             for one in waiting {
                 if shows && !session.has_looked_at(one.id.as_str()) {
                     continue;

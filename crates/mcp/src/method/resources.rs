@@ -98,7 +98,13 @@ impl Front {
             return Err(self.no_resource(request, &uri));
         }
         match (&request.session, on) {
-            (Some(session), true) => session.subscribe(uri)?,
+            (Some(session), true) => {
+                let last = self.notices.last().await.map_err(|error| {
+                    tracing::error!(%error, "the notices can't be read");
+                    RpcError::internal()
+                })?;
+                session.subscribe(uri, last)?;
+            }
             (Some(session), false) => session.unsubscribe(&uri),
             (None, _) => {}
         }

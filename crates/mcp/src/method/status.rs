@@ -1,6 +1,6 @@
 //! Telling a session how its tasks get on, on the session's own stream: as 2025-11-25 has it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use steadfast_core::{Event, Note, TaskId};
@@ -18,6 +18,47 @@ use crate::{
 };
 
 impl Front {
+    /// Tells a session what has changed of the offer and of what it watches, on its own stream, as long as
+    /// that is open and no other was opened in its place.
+    pub(crate) async fn tell_of_notices(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
+        for change in session.take_changed() {
+            if let Some(message) = change.message() {
+                stream.send(message).await;
+            }
+        }
+        let mut news = self.notices.watch();
+        loop {
+            news.mark_unchanged();
+            let notices = match self.notices.behind(session.heard()).await {
+                Ok(notices) => notices,
+                Err(error) => {
+                    tracing::warn!(%error, "the notices can't be read; trying again");
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    continue;
+                }
+            };
+            for (number, change) in &notices {
+                if !session.is_stream(&stream) {
+                    return;
+                }
+                if let (Some(point), Some(message)) =
+                    (session.hear(*number, change), change.message())
+                    && !stream.send_at(point, message).await
+                {
+                    return;
+                }
+            }
+            if !notices.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                _ = news.changed() => {}
+                () = stream.closed() => return,
+                () = self.draining.cancelled() => return,
+            }
+        }
+    }
+
     /// Begins to tell of a task that the session has just started, if it listens: when the answer to
     /// its call is on the way, for before that the client doesn't know the task.
     pub(super) fn tell_of_new_task(

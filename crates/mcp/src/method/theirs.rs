@@ -179,9 +179,8 @@ impl Follower {
         }
         // Nobody waits for the answer.
         let message = self.request(&self.session.expect().id, "tasks/cancel");
-        match self.session.stream_of(self.task.as_str(), &self.key) {
-            Some(stream) => drop(stream.send(message).await),
-            None => self.session.push(message),
+        if let Some(stream) = self.session.stream_of(self.task.as_str(), &self.key) {
+            stream.send(message).await;
         }
     }
 }

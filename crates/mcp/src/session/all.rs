@@ -12,10 +12,11 @@ use steadfast_engine::Engine;
 use steadfast_store::{Error, SessionRow};
 
 use super::{Session, random_id, record::Record};
-use crate::client::Client;
+use crate::{catalog::Catalog, client::Client};
 
 pub(crate) struct Sessions {
     engine: Engine,
+    catalog: Arc<Catalog>,
     most: usize,
     idle: Duration,
     map: Mutex<HashMap<String, Arc<Session>>>,
@@ -25,8 +26,13 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(engine: Engine, most: usize, idle: Duration) -> Sessions {
-        Sessions { engine, most, idle, map: Mutex::default(), moving: Default::default() }
+    pub(crate) fn new(
+        engine: Engine,
+        catalog: Arc<Catalog>,
+        most: usize,
+        idle: Duration,
+    ) -> Sessions {
+        Sessions { engine, catalog, most, idle, map: Mutex::default(), moving: Default::default() }
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -52,6 +58,7 @@ impl Sessions {
             self.end(&oldest).await?;
         }
         let session = Arc::new(Session::new(random_id(), client));
+        self.begin_hearing(&session).await?;
         self.engine.store().begin_session(self.row(&session), self.most).await?;
         self.map().insert(session.id.clone(), session.clone());
         Ok(session)
@@ -63,19 +70,25 @@ impl Sessions {
         if map.len() < self.most {
             return None;
         }
-        let stored = || map.values().filter(|session| session.is_stored);
-        let oldest = stored().min_by_key(|session| session.last_use())?;
-        (stored().count() >= self.most).then(|| oldest.id.clone())
+        let can_end = || map.values().filter(|session| session.can_return);
+        let oldest = can_end().min_by_key(|session| session.last_use())?;
+        (can_end().count() >= self.most).then(|| oldest.id.clone())
     }
 
-    /// Takes in a session that has a connection of its own, and ends with it.
-    pub(crate) fn adopt(&self, session: &Arc<Session>) {
+    /// A new session has heard all that there is, and knows the offer as it is.
+    async fn begin_hearing(&self, session: &Session) -> Result<(), Error> {
+        let last = self.engine.store().posted(u64::MAX, 0).await?.last;
+        session.hear_from(last, self.catalog.offer().prints());
+        Ok(())
+    }
+
+    /// Takes in a session that has a connection of its own, and ends with it. It is in the store for the
+    /// state that its tasks keep there.
+    pub(crate) async fn adopt(&self, session: &Arc<Session>) -> Result<(), Error> {
+        self.begin_hearing(session).await?;
+        self.engine.store().begin_session(self.row(session), self.most).await?;
         self.map().insert(session.id.clone(), session.clone());
-    }
-
-    /// Its connection is gone.
-    pub(crate) fn leave(&self, id: &str) {
-        remove(&mut self.map(), id);
+        Ok(())
     }
 
     /// The session of this id, if it is this principal's and not over.
@@ -114,7 +127,10 @@ impl Sessions {
         let now = self.engine.now();
         let Some(row) = self.engine.store().session(id.into(), now).await? else { return Ok(None) };
         let session = match Record::session(id, &row.body) {
-            Ok(session) => Arc::new(session),
+            Ok(session) => {
+                session.compare(self.catalog.offer().prints());
+                Arc::new(session)
+            }
             Err(error) => {
                 tracing::error!(%error, "a session can't be read; its client has to begin a new one");
                 return Ok(None);
@@ -134,9 +150,6 @@ impl Sessions {
 
     /// Writes down what has changed of a session. It is over if it was ended elsewhere.
     pub(crate) async fn keep(&self, session: &Arc<Session>) -> Result<(), Error> {
-        if !session.is_stored {
-            return Ok(());
-        }
         session.is_written();
         if !self.engine.store().keep_session(self.row(session)).await? {
             remove(&mut self.map(), &session.id);

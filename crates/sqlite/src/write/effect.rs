@@ -20,6 +20,9 @@ impl Tx<'_> {
         by: &mut Reach,
     ) -> Done<()> {
         match effect {
+            Effect::Post { body, until, most } => {
+                self.post(body, *until, *most)?;
+            }
             Effect::OpenQuestion { key: question, op, body } => {
                 self.open_question(key, question, *op, body)?;
             }

@@ -27,7 +27,7 @@ impl Tx<'_> {
         Ok(self.run(sql, params![session.expires.0, session.body, session.id])? > 0)
     }
 
-    pub(crate) fn post(&self, body: &[u8], until: Timestamp, most: usize) -> Done<u64> {
+    pub(crate) fn post(&self, body: &[u8], until: Timestamp, most: usize) -> rusqlite::Result<u64> {
         let sql = "INSERT INTO notice (until, body) VALUES (?, ?) RETURNING n";
         let n = self.first(sql, params![until.0, body], |r| r.get::<_, i64>(0))?.unwrap_or(0);
         let most = i64::try_from(most).unwrap_or(i64::MAX);

@@ -8,6 +8,9 @@ use crate::{Effect, NewTask, QuestionRow, SESSION_SCOPE, Started, TaskKey, Touch
 impl Content {
     pub(super) fn apply(&mut self, key: TaskKey, at: Timestamp, effect: Effect, by: &mut Reach) {
         match effect {
+            Effect::Post { body, until, most } => {
+                self.post(body, until, most);
+            }
             Effect::OpenQuestion { key: question, op, body } => {
                 self.close_question(key, &question);
                 if let Some(task) = self.tasks.get_mut(&key) {

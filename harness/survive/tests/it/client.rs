@@ -113,6 +113,13 @@ impl Client {
         assert_eq!(self.send(to, "POST", "", &message.to_string()).status, 202);
     }
 
+    /// Opens the session's own stream.
+    pub(crate) fn listen(&self, to: SocketAddr) -> Response {
+        let stream = self.send(to, "GET", "", "");
+        assert_eq!(stream.status, 200);
+        stream
+    }
+
     /// Takes up a stream after this event.
     pub(crate) fn resume(&self, to: SocketAddr, last: &str) -> Response {
         self.send(to, "GET", &format!("Last-Event-ID: {last}\r\n"), "")

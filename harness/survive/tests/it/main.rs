@@ -4,6 +4,7 @@
 mod calls;
 mod client;
 mod closed;
+mod notices;
 mod questions;
 mod repeated;
 mod server;

@@ -107,6 +107,8 @@ fn an_answer_that_was_not_sent_is_kept_for_who_asks_again() {
     let client = Client::connect(server.address(), "2025-11-25");
     let first = work(&client, &server, json!(1), 7);
     server.until("second", 1);
+    // It ends while nobody waits for it.
+    server.kill_and_restart();
     drop(first);
     server.open("second");
     server.until("last", 1);

@@ -77,6 +77,12 @@ impl Server {
         Piped { child, lines }
     }
 
+    /// From the next start on with this flag as well.
+    pub(crate) fn deploy(&mut self, flag: &str) {
+        self.flags.push(flag.to_owned());
+        self.kill_and_restart();
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         let (mut child, _) = self.running.take().unwrap();

@@ -1,0 +1,164 @@
+//! A session's own stream, for what belongs to no request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Session;
+use crate::{catalog::Change, outlet::Outlet, repeat::digest};
+
+/// How far a session's own stream has come: what comes after it is in the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StreamPoint {
+    /// The last notice that is behind it.
+    pub(crate) heard: u64,
+    /// Questions that were asked on it and may be open, each by a digest, by the digest of their task.
+    asked: BTreeMap<u64, BTreeSet<u64>>,
+}
+
+/// What the ids of its events begin with, unlike those of a call.
+const BEGIN: &str = "s-";
+
+impl StreamPoint {
+    /// As the id of an event, which is of no use to another session.
+    pub(crate) fn name(&self, session: &str) -> String {
+        let mut name = format!("{BEGIN}{:x}-{}", digest(session), self.heard);
+        for (task, keys) in &self.asked {
+            name += &format!(".{task:x}");
+            keys.iter().for_each(|key| name += &format!("-{key:x}"));
+        }
+        name
+    }
+
+    /// Reads such an id, if it is this session's.
+    pub(crate) fn read(name: &str, session: &str) -> Option<StreamPoint> {
+        let mut parts = name.strip_prefix(BEGIN)?.split('.');
+        let (of, heard) = parts.next()?.split_once('-')?;
+        if of != format!("{:x}", digest(session)) {
+            return None;
+        }
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let mut asked = BTreeMap::new();
+        for part in parts {
+            let mut numbers = part.split('-').map(number);
+            let task = numbers.next()??;
+            asked.insert(task, numbers.collect::<Option<BTreeSet<u64>>>()?);
+        }
+        Some(StreamPoint { heard: heard.parse().ok()?, asked })
+    }
+
+    /// Whether a question was asked before it.
+    pub(super) fn has_asked(&self, task: &str, key: &str) -> bool {
+        let keys = self.asked.get(&digest(task));
+        keys.is_some_and(|keys| keys.contains(&digest(key)))
+    }
+}
+
+impl Session {
+    /// Opens the stream for what belongs to no request, in place of the one before. From where the
+    /// client has it, if it says so.
+    pub(crate) fn open_stream(&self, outlet: Outlet, from: Option<StreamPoint>) -> String {
+        let mut state = self.state();
+        state.stream = Some(outlet.clone());
+        match from {
+            Some(point) => {
+                // What was asked on the stream that broke, and did not arrive, is asked again.
+                for ((task, key), asked) in &mut state.asked {
+                    if !asked.of_call {
+                        asked.on = point.has_asked(task, key).then(|| outlet.clone());
+                    }
+                }
+                state.point = point;
+            }
+            None => state.point.asked.clear(),
+        }
+        state.point.name(&self.id)
+    }
+
+    /// The stream for what belongs to no request, if it is open.
+    pub(crate) fn stream(&self) -> Option<Outlet> {
+        self.state().stream.clone().filter(|stream| !stream.is_closed())
+    }
+
+    /// Whether this is that stream, and no other was opened since.
+    pub(crate) fn is_stream(&self, outlet: &Outlet) -> bool {
+        self.state().stream.as_ref().is_some_and(|stream| stream.is(outlet))
+    }
+
+    /// The last notice that the client has heard.
+    pub(crate) fn heard(&self) -> u64 {
+        self.state().point.heard
+    }
+
+    /// From here on it has heard all up to this notice.
+    pub(crate) fn hear_from(&self, number: u64, offer: [u64; 3]) {
+        let mut state = self.state();
+        (state.point.heard, state.offer) = (number, offer);
+    }
+
+    /// A notice goes out on its stream: the point behind it, unless it is none of the session's business.
+    pub(crate) fn hear(&self, number: u64, change: &Change) -> Option<String> {
+        let mut state = self.state();
+        state.point.heard = state.point.heard.max(number);
+        let concerns = match change {
+            Change::Resource(uri) => {
+                state.subscriptions.get(uri).is_some_and(|from| number > *from)
+            }
+            _ => true,
+        };
+        concerns.then(|| state.point.name(&self.id))
+    }
+
+    /// The offer is another than the session knew when it was written down.
+    pub(super) fn compare(&self, offer: [u64; 3]) {
+        let mut state = self.state();
+        let kinds = [Change::Tools, Change::Prompts, Change::Resources];
+        let before = state.offer;
+        for (n, kind) in kinds.into_iter().enumerate() {
+            if before[n] != offer[n] {
+                state.changed.insert(kind);
+            }
+        }
+        state.offer = offer;
+    }
+
+    /// What it has to be told of the offer before all else, once.
+    pub(crate) fn take_changed(&self) -> BTreeSet<Change> {
+        std::mem::take(&mut self.state().changed)
+    }
+
+    /// A question of a task that has these open goes out on its stream: the point behind it.
+    pub(crate) fn ask_on_stream(&self, task: &str, key: &str, open: &[&str]) -> String {
+        let mut state = self.state();
+        let open: BTreeSet<u64> = open.iter().map(|key| digest(key)).collect();
+        let keys = state.point.asked.entry(digest(task)).or_default();
+        keys.retain(|key| open.contains(key));
+        keys.insert(digest(key));
+        state.point.name(&self.id)
+    }
+
+    /// These are its tasks that wait for answers: of others nothing need be remembered.
+    pub(crate) fn keep_asking<'a>(&self, tasks: impl Iterator<Item = &'a str>) {
+        let waiting: BTreeSet<u64> = tasks.map(digest).collect();
+        self.state().point.asked.retain(|task, _| waiting.contains(task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_read_as_it_was_written_by_its_session_alone() {
+        let mut point = StreamPoint { heard: 12, ..StreamPoint::default() };
+        assert_eq!(StreamPoint::read(&point.name("a"), "a"), Some(point.clone()));
+        point.asked.insert(7, BTreeSet::from([1, u64::MAX]));
+        point.asked.insert(0, BTreeSet::new());
+        let name = point.name("a");
+        assert_eq!(StreamPoint::read(&name, "a"), Some(point));
+        assert_eq!(StreamPoint::read(&name, "b"), None);
+        let of = name.split_inclusive('-').take(2).collect::<String>();
+        for bad in ["", "s-", "x", &of, &format!("{of}x"), &format!("{of}1.x"), &format!("{of}1.")]
+        {
+            assert_eq!(StreamPoint::read(bad, "a"), None, "{bad}");
+        }
+    }
+}
