@@ -36,6 +36,9 @@ pub struct Settings {
     pub cancel_grace: Duration,
     /// Events kept for a task that is not there yet are removed after this (seven days).
     pub early_signals: Duration,
+    /// Runs everything that a crash may run again twice, and fails tasks in which the second time was
+    /// not like the first (off): see [`Builder::validate_effects`](crate::Builder::validate_effects).
+    pub validate_effects: bool,
 }
 
 impl Default for Settings {
@@ -54,6 +57,7 @@ impl Default for Settings {
             poison_deaths: 5,
             cancel_grace: Duration::from_secs(5),
             early_signals: Duration::from_secs(7 * 24 * 3600),
+            validate_effects: false,
         }
     }
 }
