@@ -26,6 +26,8 @@ pub enum FailureKind {
     Child,
     /// The call itself was wrong, such as a durable operation inside a step.
     Usage,
+    /// Effect validation ran it twice, and it did not do the same the second time.
+    Unrepeatable,
 }
 
 /// A recorded failure.

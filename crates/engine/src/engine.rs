@@ -298,6 +298,23 @@ impl Builder {
         self
     }
 
+    /// For development: whatever a crash may run again is run twice, to expose what does not bear it.
+    ///
+    /// * The closure of a [step](crate::Context::step), an activity and an undo function run a second time
+    ///   right after the first, with the same key. The first result is recorded. Steps that run at most
+    ///   once run once.
+    /// * The tool's function is run again from its own history, without its closures, and must ask for the
+    ///   same in the same order and return the same.
+    ///
+    /// What differs fails its task (or its activity) as
+    /// [`Unrepeatable`](crate::FailureKind::Unrepeatable), with where and how; it is also a warning in the
+    /// log, with the target `steadfast::effects`. Neither says values, which may be secret: an operator
+    /// finds them in the failure's detail.
+    pub fn validate_effects(mut self) -> Builder {
+        self.settings.validate_effects = true;
+        self
+    }
+
     /// Another clock and other dice, for simulations.
     pub fn world(mut self, world: impl World) -> Builder {
         self.world = Arc::new(world);

@@ -39,6 +39,7 @@ mod registry;
 mod runner;
 mod settings;
 mod tasks;
+mod twice;
 mod watch;
 mod worker;
 mod world;

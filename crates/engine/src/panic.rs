@@ -3,11 +3,14 @@
 use std::{
     any::Any,
     cell::{Cell, RefCell},
+    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::Once,
+    task::Poll,
 };
 
-use steadfast_core::{Failure, FailureKind};
+use steadfast_core::{Failure, FailureKind, Outcome};
 
 use crate::limits::clip;
 
@@ -49,6 +52,16 @@ pub(crate) fn guard<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, Failure
             ..Failure::new(FailureKind::Panicked, format!("{what} panicked")).permanently()
         }
     })
+}
+
+/// The same for a future.
+pub(crate) async fn guarded(what: &str, future: impl Future<Output = Outcome>) -> Outcome {
+    let mut future = pin!(future);
+    poll_fn(|cx| match guard(what, || future.as_mut().poll(cx)) {
+        Ok(polled) => polled,
+        Err(failure) => Poll::Ready(Err(failure)),
+    })
+    .await
 }
 
 fn text(payload: &(dyn Any + Send)) -> &str {

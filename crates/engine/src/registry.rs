@@ -8,7 +8,7 @@ use steadfast_core::{FailureKind, Json, Outcome, Ttl};
 use crate::{ActivityContext, Context, Error, Result};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type ToolFn = Arc<dyn Fn(Context, Json) -> BoxFuture<Outcome> + Send + Sync>;
+pub(crate) type ToolFn = Arc<dyn Fn(Context, Json) -> BoxFuture<Outcome> + Send + Sync>;
 type ActivityFn = Arc<dyn Fn(ActivityContext, Json) -> BoxFuture<Outcome> + Send + Sync>;
 
 /// A durable tool: a name and an async function `(Context, Input) -> Result<Output>`.

@@ -40,6 +40,9 @@ pub struct Settings {
     pub notice_life: Duration,
     /// Notices that are kept at most (10,000).
     pub max_notices: usize,
+    /// Runs everything that a crash may run again twice, and fails tasks in which the second time was
+    /// not like the first (off): see [`Builder::validate_effects`](crate::Builder::validate_effects).
+    pub validate_effects: bool,
 }
 
 impl Default for Settings {
@@ -60,6 +63,7 @@ impl Default for Settings {
             early_signals: Duration::from_secs(7 * 24 * 3600),
             notice_life: Duration::from_secs(86_400),
             max_notices: 10_000,
+            validate_effects: false,
         }
     }
 }

@@ -1,17 +1,26 @@
 //! Running activities: registered functions that tasks wait for, on whichever process is free.
 
-use std::{collections::HashSet, future::Future, pin::pin, sync::Arc, task::Poll, time::Duration};
+mod work;
 
-use steadfast_core::{Failure, FailureKind, Json, Message, Outcome, TaskId};
+use std::{
+    collections::HashSet,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use steadfast_core::{Failure, FailureKind, Message, Outcome, TaskId};
 use steadfast_store::{ActivityEnd, ActivityLease, ActivityRow, ClaimActivities, Error, Retried};
 use tokio_util::sync::CancellationToken;
+pub(crate) use work::Work;
 
 use crate::{
     blob::{self, ActivityBody},
     dispatch::sleep_until,
     engine::Core,
-    panic,
-    registry::Function,
     runner::Nudge,
 };
 
@@ -27,6 +36,7 @@ pub struct ActivityContext {
     heartbeat: Option<Duration>,
     cancelled: CancellationToken,
     later: CancellationToken,
+    varies: Arc<AtomicBool>,
 }
 
 impl ActivityContext {
@@ -41,6 +51,7 @@ impl ActivityContext {
             heartbeat: body.heartbeat_ms.map(Duration::from_millis),
             cancelled: CancellationToken::new(),
             later: CancellationToken::new(),
+            varies: Arc::default(),
         }
     }
 
@@ -61,6 +72,8 @@ impl ActivityContext {
             heartbeat: None,
             cancelled: CancellationToken::new(),
             later: CancellationToken::new(),
+            // Nobody looks at it.
+            varies: Arc::new(true.into()),
         }
     }
 
@@ -114,6 +127,13 @@ impl ActivityContext {
     /// [token](ActivityContext::token) will complete or fail it.
     pub fn complete_later(&self) {
         self.later.cancel();
+    }
+
+    /// Says that its result may be another each time, though it has no effect that must not happen
+    /// twice. Only effect validation
+    /// ([`Builder::validate_effects`](crate::Builder::validate_effects)) goes by it.
+    pub fn result_varies(&self) {
+        self.varies.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn max_payload(&self) -> usize {
@@ -255,10 +275,9 @@ async fn run(core: &Arc<Core>, row: &ActivityRow, body: ActivityBody, context: A
     if let Some(failure) = poison(core, row, &body) {
         return end(core, row, Err(failure)).await;
     }
-    let work = guarded(function, context.clone(), body.input);
-    let limit = body.retry.attempt_timeout();
+    let work = Work { function, what: "activity", name: &row.name, retry: &body.retry };
     let outcome = tokio::select! {
-        outcome = within(&row.name, limit, work) => outcome,
+        outcome = work.run(&context, body.input) => outcome,
         () = grace(core, &context.cancelled) => return,
     };
     if context.cancelled.is_cancelled() {
@@ -319,36 +338,10 @@ fn poison(core: &Core, row: &ActivityRow, body: &ActivityBody) -> Option<Failure
     Some(Failure::new(FailureKind::Limit, message).permanently())
 }
 
-async fn within(
-    name: &str,
-    limit: Option<Duration>,
-    work: impl Future<Output = Outcome>,
-) -> Outcome {
-    match limit {
-        None => work.await,
-        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
-            let message = format!("the activity {name:?} took longer than {limit:?}");
-            Err(Failure::new(FailureKind::TimedOut, message))
-        }),
-    }
-}
-
 /// Resolves some time after the token fired: time to clean up.
 async fn grace(core: &Core, cancelled: &CancellationToken) {
     cancelled.cancelled().await;
     tokio::time::sleep(core.settings.cancel_grace).await;
-}
-
-/// Runs a function; a panic is a failure.
-pub(crate) async fn guarded(function: &Function, context: ActivityContext, input: Json) -> Outcome {
-    let future = panic::guard("the activity", || (function.run)(context, input))?;
-    let mut future = pin!(future);
-    std::future::poll_fn(|cx| match panic::guard("the activity", || future.as_mut().poll(cx)) {
-        Ok(Poll::Ready(outcome)) => Poll::Ready(outcome),
-        Ok(Poll::Pending) => Poll::Pending,
-        Err(failure) => Poll::Ready(Err(failure)),
-    })
-    .await
 }
 
 /// Calls the store until it takes it or refuses.

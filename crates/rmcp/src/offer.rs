@@ -63,7 +63,9 @@ fn durable_tool(link: &Arc<Link>, info: &ToolInfo) -> Tool {
         async move {
             // Named as the tool is: the error of a step that was cut off names it.
             let call = ctx.step(&name, || link.call(&name, arguments.clone()));
-            results::of_tool(if again { call.await } else { call.at_most_once().await }?)
+            // A hint that it may be called again does not promise the same result.
+            let call = if again { call.result_varies() } else { call.at_most_once() };
+            results::of_tool(call.await?)
         }
     })
 }

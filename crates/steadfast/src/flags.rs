@@ -73,6 +73,15 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS", env = "STEADFAST_DRAIN_SECONDS")]
     pub drain_seconds: Option<u64>,
 
+    /// For development: run twice whatever a crash may run again, and fail what is not the same then
+    ///
+    /// Closures of steps, activities and undo functions run a second time with the same key (not steps that
+    /// run at most once), and a tool's function is run again from its history. What is not idempotent or not
+    /// deterministic fails its task with an error that says where and how. Not for production: effects that
+    /// are not idempotent happen twice.
+    #[arg(long, env = "STEADFAST_VALIDATE_EFFECTS")]
+    pub validate_effects: bool,
+
     /// Log to standard error from this level on: error, warn, info, debug or trace [default: warn]
     #[arg(long, value_name = "LEVEL", env = "STEADFAST_LOG")]
     pub log: Option<tracing::Level>,
@@ -119,6 +128,7 @@ impl Flags {
             retention_days: self.retention_days.or(other.retention_days),
             session_idle_seconds: self.session_idle_seconds.or(other.session_idle_seconds),
             drain_seconds: self.drain_seconds.or(other.drain_seconds),
+            validate_effects: self.validate_effects || other.validate_effects,
             log: self.log.or(other.log),
         }
     }
@@ -150,6 +160,7 @@ mod tests {
         let flags = given.or(code);
         assert_eq!((flags.store.as_deref(), flags.drain_seconds), (Some("flag.db"), Some(3)));
         assert_eq!(flags.allow_host, ["a", "b"]);
+        assert!(parse(&["x", "--validate-effects"]).unwrap().validate_effects);
         assert!(parse(&["x", "--listen", "nowhere"]).is_err());
         assert!(parse(&["x", "--what"]).is_err());
     }

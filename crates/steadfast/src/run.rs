@@ -45,6 +45,9 @@ impl Run for Server {
         }
         let (store, place) = open(&name, &flags)?;
         let running = server.start(engine(store, &flags))?;
+        if flags.validate_effects {
+            eprintln!("{name} validates effects: what a crash may run again is run twice");
+        }
         if flags.stdio {
             eprintln!("{name} speaks MCP on standard input and output; its tasks are in {place}");
             tokio::select! {
@@ -76,6 +79,10 @@ fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     }
     settings.hosts.extend(flags.allow_host.iter().cloned());
     settings.origins.extend(flags.allow_origin.iter().cloned());
+    if flags.validate_effects {
+        // After what the code says of the engine, which must not undo it.
+        server = server.engine(Builder::validate_effects);
+    }
     Ok(match &flags.token_file {
         Some(file) => server.auth(Auth::tokens(read_tokens(file)?)),
         None => server,
@@ -235,6 +242,11 @@ async fn told_to_stop() {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use steadfast_engine::{FailureKind, Settings};
+    use steadfast_mcp::{Context, NoInput, Tool};
+
     use super::*;
 
     #[test]
@@ -269,6 +281,27 @@ mod tests {
         assert!(may_listen(open, &anonymous().auth(tokens), &flags).is_ok());
         let chosen = Flags { anonymous: true, ..Flags::default() };
         assert!(may_listen(open, &anonymous(), &chosen).is_ok());
+    }
+
+    #[tokio::test]
+    async fn effects_are_validated_by_the_flag_whatever_the_code_sets() {
+        for on in [false, true] {
+            let flags = Flags { validate_effects: on, ..Flags::default() };
+            let runs = Arc::new(std::sync::atomic::AtomicU32::new(0));
+            let counted = runs.clone();
+            let tool = Tool::new("count", move |_: Context, _: NoInput| {
+                let runs = counted.clone();
+                async move { Ok(runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string()) }
+            });
+            let server =
+                Server::new("x").tool(tool).engine(|engine| engine.settings(Settings::default()));
+            let server = configure(server, &flags).unwrap();
+            let running = server.start(engine(crate::memory(), &flags)).unwrap();
+            let tasks = running.engine().tasks(Principal::new("ada").unwrap());
+            let task = tasks.start("count", &BTreeMap::<String, String>::new()).await.unwrap();
+            let failure = tasks.wait(&task.id).await.unwrap().failure;
+            assert_eq!(failure.is_some_and(|f| f.kind == FailureKind::Unrepeatable), on);
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub enum Halt {
     },
     /// A limit was reached; the task fails with this.
     Limit(Failure),
+    /// Something did not do the same the second time; the task fails with this.
+    Unrepeatable(Failure),
 }
 
 impl Halt {
@@ -41,7 +43,7 @@ impl Halt {
                      then resume the task"
                 ),
             ),
-            Halt::Limit(failure) => failure.clone(),
+            Halt::Limit(failure) | Halt::Unrepeatable(failure) => failure.clone(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How the engine steers a task from above: failing it, holding it back, looking at it.
 
-use super::Machine;
-use crate::{Call, Event, Failure, Kind, OpId, Timestamp};
+use super::{Halt, Machine};
+use crate::{Call, Event, Failure, Json, Kind, OpId, Record, Timestamp};
 
 impl Machine {
     /// How often the task began anew.
@@ -13,6 +13,11 @@ impl Machine {
     /// Starts no further steps; what is in flight may end.
     pub fn freeze(&mut self) {
         self.limits.steps_in_flight = 0;
+    }
+
+    /// Something was run twice and did not do the same: the task goes no further, and fails with this.
+    pub fn reject(&mut self, failure: Failure) {
+        self.stop(Halt::Unrepeatable(failure));
     }
 
     /// A read or update of durable state met a value that it can't use.
@@ -56,6 +61,18 @@ impl Machine {
         self.durable
     }
 
+    /// What happened since the last turn was taken.
+    #[must_use]
+    pub fn pending(&self) -> &[Record] {
+        &self.pending
+    }
+
+    /// The input with which the task is to begin anew, if its code said so.
+    #[must_use]
+    pub fn next_input(&self) -> Option<&Json> {
+        self.next_input.as_ref()
+    }
+
     /// Mixes something into the ids of children and sent events that no other task has, so that a
     /// task that shares its seed with another (a rerun) still makes ids of its own.
     #[must_use]
@@ -73,7 +90,7 @@ impl Machine {
     pub fn check_idle(&mut self) {
         if self.live && self.ops.is_empty() && self.deliveries.is_empty() {
             let found = "a wait while no durable operation is open".into();
-            self.stop(super::Halt::NotDurable { found });
+            self.stop(Halt::NotDurable { found });
         }
     }
 }

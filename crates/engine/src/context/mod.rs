@@ -5,12 +5,17 @@ mod ask;
 mod child;
 mod combine;
 mod op;
+mod second;
 mod signal;
 mod state;
 mod step;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,7 +29,7 @@ use serde::Serialize;
 pub use signal::{Signal, Sleep};
 pub use state::State;
 use steadfast_core::{
-    FailureKind, Json, Machine, Note, Principal, Progress, Scope, TaskId, Timestamp,
+    Call, FailureKind, Json, Machine, Note, OpId, Principal, Progress, Scope, TaskId, Timestamp,
 };
 use steadfast_store::TaskKey;
 pub use step::{Attempt, Step, StepFn};
@@ -60,13 +65,44 @@ pub(crate) struct Shared {
     /// The session that it was started in, for itself and its children.
     pub(crate) session: Option<String>,
     pub(crate) cancel: CancellationToken,
+    /// With effect validation: all that the code asked for.
+    pub(crate) asked: Option<Box<Mutex<Asked>>>,
+    /// A closure is being run for the second time: what it says has been said.
+    pub(crate) muted: AtomicBool,
 }
+
+/// What a task's code asked for, by number.
+pub(crate) type Asked = BTreeMap<OpId, Call>;
 
 impl Shared {
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
         // A panic while it was held was in code of ours that has no lasting half-done state; the
         // task is failed anyway.
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same task on another machine, for its code to be run again.
+    pub(crate) fn again(&self, machine: Machine) -> Shared {
+        Shared {
+            machine: machine.into(),
+            wakers: Wakers::default(),
+            core: self.core.clone(),
+            key: self.key,
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            owner: self.owner.clone(),
+            trace: self.trace.clone(),
+            call: self.call.clone(),
+            cancel: self.cancel.clone(),
+            asked: Some(Box::default()),
+            muted: AtomicBool::new(false),
+        }
+    }
+
+    /// What the code asked for so far; nothing unless effects are validated.
+    pub(crate) fn asked(&self) -> Asked {
+        let asked = self.asked.as_ref().map(|asked| asked.lock());
+        asked.map(|asked| asked.unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -200,6 +236,9 @@ impl Context {
     }
 
     fn note(&self, note: Note) {
+        if self.shared.muted.load(Ordering::Relaxed) {
+            return;
+        }
         let mut machine = self.shared.machine();
         let now = self.shared.now();
         machine.clock(now);

@@ -54,7 +54,11 @@ pub(super) enum Next {
 impl Op {
     /// Gives the call its number. The order in which this happens is the program order.
     pub(super) fn new(shared: &Arc<Shared>, call: Call) -> Op {
+        let asked = shared.asked.as_ref().map(|asked| (asked, call.clone()));
         let id = shared.machine().create(call);
+        if let Some((asked, call)) = asked {
+            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id, call);
+        }
         Op { shared: shared.clone(), id, done: false }
     }
 

@@ -4,7 +4,7 @@ use std::{
     future::{Future, IntoFuture},
     marker::PhantomData,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context as Cx, Poll},
 };
 
@@ -16,6 +16,7 @@ use super::{
     Context, Shared,
     op::{Next, Op},
     outcome,
+    second::Second,
 };
 use crate::{Error, Result, limits};
 
@@ -103,6 +104,7 @@ pub struct Step<'a, F, Args> {
     mode: Mode,
     retry: Option<Retry>,
     undo: Option<Result<Undo>>,
+    varies: bool,
     args: PhantomData<&'a Args>,
 }
 
@@ -138,6 +140,7 @@ impl Context {
             mode: Mode::AtLeastOnce,
             retry: None,
             undo: None,
+            varies: false,
             args: PhantomData,
         }
     }
@@ -165,6 +168,15 @@ impl<'a, F, Args> Step<'a, F, Args> {
         self
     }
 
+    /// Says that its result may be another each time, though it has no effect that must not happen
+    /// twice: what time it is, or what a service says right now. Only effect validation
+    /// ([`Builder::validate_effects`](crate::Builder::validate_effects)) goes by it: it still runs the
+    /// closure twice, and does not compare the two results.
+    pub fn result_varies(mut self) -> Self {
+        self.varies = true;
+        self
+    }
+
     /// How to take it back: a registered function and its input, recorded before the step starts.
     /// If the task fails or is cancelled, the undo functions of all steps that were started run in
     /// reverse order, also of those that failed: they may have done half their work.
@@ -183,21 +195,34 @@ impl<'a, Args: 'a, F: StepFn<'a, Args>> IntoFuture for Step<'a, F, Args> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Step { shared, name, mut function, mode, retry, undo, .. } = self;
+        let Step { shared, name, mut function, mode, retry, undo, varies, .. } = self;
         let named = limits::name("the step's name", &name).map_err(Error::from);
         let undo = match named.and_then(|()| undo.transpose()) {
             Ok(undo) => undo,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
+        let validated = shared.core.settings.validate_effects && mode == Mode::AtLeastOnce;
+        let second = validated.then(|| Box::new(Second { retry: retry.clone(), varies }));
         let mut op = Op::new(&shared, Call::Step { name: name.clone(), mode, retry, undo });
         Box::pin(async move {
             loop {
                 match op.next().await {
                     Next::Ready(recorded) => return outcome(recorded),
                     Next::Run(grant) => {
-                        let ended = run(&shared, &name, &op, &mut function, grant).await;
-                        let now = shared.now();
-                        shared.machine().step_ended(op.id, ended, now);
+                        let ended = match &second {
+                            None => {
+                                Some(run(&shared, &name, &op, &mut function, grant, false).await)
+                            }
+                            // Boxed, so that a step is no larger for it.
+                            Some(second) => {
+                                Box::pin(second.run(&shared, &name, &op, &mut function, grant))
+                                    .await
+                            }
+                        };
+                        if let Some(ended) = ended {
+                            let now = shared.now();
+                            shared.machine().step_ended(op.id, ended, now);
+                        }
                     }
                 }
             }
@@ -205,16 +230,18 @@ impl<'a, Args: 'a, F: StepFn<'a, Args>> IntoFuture for Step<'a, F, Args> {
     }
 }
 
-async fn run<'a, Args, F: StepFn<'a, Args>>(
+/// Runs the closure once. Muted, what it says is not heard.
+pub(super) async fn run<'a, Args, F: StepFn<'a, Args>>(
     shared: &Arc<Shared>,
     name: &str,
     op: &Op,
     function: &mut F,
     grant: StepGrant,
+    muted: bool,
 ) -> Outcome {
     let key = format!("{}:{}:{}", shared.id, shared.machine().run(), op.id.0);
     let attempt = Attempt { key, number: grant.attempt, cancelled: shared.cancel.clone() };
-    let future = Inside { shared, name, future: function.attempt(attempt) };
+    let future = Inside { shared, name, muted, future: function.attempt(attempt) };
     let ended = match grant.timeout {
         None => future.await,
         Some(limit) => tokio::time::timeout(limit, future).await.unwrap_or_else(|_| {
@@ -234,6 +261,7 @@ async fn run<'a, Args, F: StepFn<'a, Args>>(
 struct Inside<'s, T> {
     shared: &'s Shared,
     name: &'s str,
+    muted: bool,
     future: Pin<Box<dyn Future<Output = T> + Send + 's>>,
 }
 
@@ -242,7 +270,9 @@ impl<T> Future for Inside<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<T> {
         let outer = self.shared.machine().enter_step(Some(self.name.into()));
+        let heard = self.shared.muted.swap(self.muted, Ordering::Relaxed);
         let polled = self.future.as_mut().poll(cx);
+        self.shared.muted.store(heard, Ordering::Relaxed);
         self.shared.machine().enter_step(outer);
         polled
     }

@@ -165,7 +165,9 @@ async fn take_back(
     let mut attempt = 1;
     loop {
         let context = worker::ActivityContext::for_undo(core, &row.id, number, attempt);
-        match worker::guarded(function, context, undo.input.clone()).await {
+        let name = undo.function.as_str();
+        let work = worker::Work { function, what: "undo function", name, retry: &retry };
+        match work.run(&context, undo.input.clone()).await {
             Ok(_) => return Ok(()),
             Err(failure) => match retry.after(attempt, &failure, core.world.random() as u64) {
                 None => return Err(failure),

@@ -4,6 +4,7 @@ mod cleanup;
 mod effects;
 mod nudge;
 mod park;
+mod rehearsal;
 mod root;
 mod told;
 mod turn;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub(crate) use nudge::Nudge;
 pub(crate) use park::{put_back, return_to_store};
+use rehearsal::Rehearsal;
 use root::Root;
 use steadfast_core::{Machine, PollKind, Record, Status, Timestamp, Turn, Urgency, View, decode};
 use steadfast_store::{Claimed, InboxRow, Lease, TaskRow, Turned};
@@ -56,6 +58,8 @@ pub(crate) struct Runner {
     returned: bool,
     /// When notes that wait for company must go out.
     notes_due: Option<Timestamp>,
+    /// With effect validation: the function, to be run again.
+    rehearsal: Option<Box<Rehearsal>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -213,6 +217,8 @@ impl Runner {
         let registry = core.registry();
         let tool = registry.tools.get(&row.tool)?;
         let view = blob::read_view(&row.view);
+        let validates = core.settings.validate_effects;
+        let rehearsal = validates.then(|| Box::new(Rehearsal::new(tool, &history)));
         let machine =
             Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);
         let input = machine.input().cloned();
@@ -229,6 +235,8 @@ impl Runner {
             call: about.call.clone(),
             session: about.session.clone(),
             cancel: CancellationToken::new(),
+            asked: validates.then(Default::default),
+            muted: Default::default(),
         });
         let context = Context { shared: shared.clone() };
         let input = input.unwrap_or_else(steadfast_core::Json::null);
@@ -253,6 +261,7 @@ impl Runner {
             reason: None,
             returned: false,
             notes_due: None,
+            rehearsal,
         })
     }
 
@@ -272,6 +281,7 @@ impl Runner {
         loop {
             if !self.hold {
                 self.advance();
+                self.rehearse();
             }
             if self.shared.machine().halted().is_some()
                 && let Some(then) = Box::pin(self.stop()).await
@@ -336,7 +346,12 @@ impl Runner {
             Ok(None) => self.shared.machine().check_idle(),
             Ok(Some(outcome)) => {
                 self.returned = true;
-                self.shared.machine().finish(outcome, self.core.world.now());
+                let unlike = self.rehearse_end(kind, &outcome);
+                let (now, mut machine) = (self.core.world.now(), self.shared.machine());
+                match unlike {
+                    None => machine.finish(outcome, now),
+                    Some(failure) => machine.fail(failure, now),
+                }
             }
             Err(failure) => {
                 tracing::error!(

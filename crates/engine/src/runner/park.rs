@@ -61,7 +61,8 @@ impl Runner {
         Some(Then::Nothing)
     }
 
-    /// The machine said stop. A broken limit fails the task; anything else sets it aside.
+    /// The machine said stop. A broken limit, or something that can't be repeated, fails the task;
+    /// anything else sets it aside.
     pub(super) async fn stop(&mut self) -> Option<Then> {
         let halt = self.shared.machine().halted().cloned()?;
         loop {
@@ -73,7 +74,7 @@ impl Runner {
             }
             // What happened before the code went astray did happen: steps that ended must not run
             // again for it.
-            let over = matches!(halt, Halt::Limit(_));
+            let over = matches!(halt, Halt::Limit(_) | Halt::Unrepeatable(_));
             if self.commit.is_none() && !over {
                 self.send_turn();
             }
@@ -81,7 +82,7 @@ impl Runner {
                 break;
             }
         }
-        if let Halt::Limit(failure) = halt {
+        if let Halt::Limit(failure) | Halt::Unrepeatable(failure) = halt {
             self.returned = true;
             self.shared.machine().fail(failure, self.core.world.now());
             return None;

@@ -85,6 +85,7 @@ impl Runner {
     /// goes out again must not speak of those that came after it: they are in the next one.
     fn launch(&mut self, turn: Turn, applied: i64) {
         self.hold = !turn.deferred.is_empty();
+        self.keep_for_rehearsal(&turn);
         let now = self.core.world.now();
         let ending = ending(&turn);
         let (status, mut view) = self.view();
@@ -168,6 +169,7 @@ impl Runner {
             }
             Err(Error::Refused(Refusal::Guard(op))) => {
                 let wake = self.shared.machine().refused(&mut turn, op);
+                self.keep_for_rehearsal(&turn);
                 self.nudge.set(Nudge::MAIL);
                 if !turn.is_empty() {
                     self.launch(turn, consumed);
