@@ -163,6 +163,12 @@ impl Session {
         at_work.inspect(|cancel| cancel.cancel()).is_some()
     }
 
+    /// Another request may have the id of one that is at work. That one can still be cancelled if it is
+    /// durable, because then it is found in the store.
+    pub(crate) fn free(&self, id: &Id) {
+        self.state().in_flight.remove(id);
+    }
+
     pub(crate) fn set_log_level(&self, level: usize) {
         self.state().log_level = Some(level);
     }
