@@ -83,7 +83,8 @@ const CLIENTS: [Client; 11] = [
         generation: OLD,
         tasks: false,
         plain: Plain::Returns,
-        lacks: "tasks of its own; numbers of more than 53 bits",
+        lacks: "tasks of its own; numbers of more than 53 bits; saying where it is in a stream that \
+                it took up",
         program: |at| at.node("client-2.mjs"),
     },
     Client {
@@ -91,7 +92,7 @@ const CLIENTS: [Client; 11] = [
         generation: OLD,
         tasks: true,
         plain: Plain::Returns,
-        lacks: "numbers of more than 53 bits",
+        lacks: "numbers of more than 53 bits; saying where it is in a stream that it took up",
         program: |at| at.node("sdk-1.mjs"),
     },
     Client {
@@ -99,7 +100,7 @@ const CLIENTS: [Client; 11] = [
         generation: OLD,
         tasks: true,
         plain: Plain::Returns,
-        lacks: "looking at a task while it asks its user",
+        lacks: "looking at a task while it asks its user; taking up a session, but by its headers",
         program: |at| vec![at.mcp.clone().into(), at.scripts.join("python-mcp.py").into()],
     },
     Client {
@@ -172,6 +173,10 @@ pub(crate) fn clients(only: Option<&str>) -> Result<()> {
         wrong.extend(first.join().map_err(|_| "a client's runner panicked")??);
         Ok::<_, String>(wrong)
     })?;
+    println!(
+        "\nplain calls over a kill are taken up by another process as well (passed), or only by the"
+    );
+    println!("one that made them (stays), or fail, as 2026-07-28 has it (lost)");
     println!("\nnot asked for, because the client can't:");
     for client in CLIENTS.iter().filter(|client| !client.lacks.is_empty()) {
         println!("  {}: {}", client.name, client.lacks);
