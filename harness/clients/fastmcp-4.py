@@ -31,7 +31,8 @@ class Client:
         self.client = client
 
     async def call(self, tool, arguments):
-        return (await self.client.call_tool(tool, arguments)).content[0].text
+        result = await self.client.call_tool(tool, arguments)
+        return Done(None, result.content[0].text, result.structured_content, result.is_error)
 
     async def start(self, tool, arguments):
         task = await call_tool_task(self.client, tool, arguments, raise_on_error=False)

@@ -2,10 +2,15 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CallToolResultSchema,
+  ElicitRequestSchema,
+  LoggingMessageNotificationSchema,
+  ProgressNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 import { run } from "./contract.mjs";
 
-await run(async ({ url, command }, answer) => {
+await run(async ({ url, command, session }, answer, hear) => {
   const client = new Client(
     { name: "sdk-1", version: "1.32" },
     { capabilities: { elicitation: { form: {} } } },
@@ -13,11 +18,19 @@ await run(async ({ url, command }, answer) => {
   client.setRequestHandler(ElicitRequestSchema, ({ params }) =>
     answer(params.message, params.requestedSchema),
   );
-  await client.connect(
-    url
-      ? new StreamableHTTPClientTransport(new URL(url))
-      : new StdioClientTransport({ command: command[0], args: command.slice(1) }),
+  client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) =>
+    hear(`log: ${params.data}`),
   );
+  const onprogress = hear && (({ message }) => hear(message));
+  // It knows progress by the number of the request, which was another in the process that began it.
+  if (session)
+    client.setNotificationHandler(ProgressNotificationSchema, ({ params }) => onprogress(params));
+  // A second response, say.
+  client.onerror = ({ message }) => message.includes("unknown") && hear?.(message);
+  const transport = url
+    ? new StreamableHTTPClientTransport(new URL(url), { sessionId: session })
+    : new StdioClientTransport({ command: command[0], args: command.slice(1) });
+  await client.connect(transport);
   const { tasks } = client.experimental;
   // It checks results against the schemas of the tools that it knows.
   await client.listTools();
@@ -32,7 +45,11 @@ await run(async ({ url, command }, answer) => {
     },
   });
   return {
-    call: (name, args) => client.callTool({ name, arguments: args }),
+    call: (name, args, { keep: onresumptiontoken, token: resumptionToken } = {}) => {
+      const options = { onprogress, onresumptiontoken, resumptionToken };
+      return client.callTool({ name, arguments: args }, undefined, options);
+    },
+    session: () => transport.sessionId,
     start: async (name, args) => {
       const stream = tasks.callToolStream({ name, arguments: args }, undefined, { task: {} });
       // The rest of the stream would poll, and wait for the result.

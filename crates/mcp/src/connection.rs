@@ -197,7 +197,7 @@ impl Connection {
         if session.is_none() {
             let mut at_work = self.at_work();
             if at_work.contains_key(id) {
-                return Err(RpcError::invalid_request("a request with this id is still at work"));
+                return Err(RpcError::taken("a request with this id is still at work"));
             }
             at_work.insert(id.clone(), cancel.clone());
         }

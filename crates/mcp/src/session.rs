@@ -48,6 +48,10 @@ struct State {
     /// What it watches, and from which notice on.
     subscriptions: BTreeMap<String, u64>,
     in_flight: HashMap<Id, AtWork>,
+    /// Requests that were begun, so that those of one id can be told apart.
+    begun: u64,
+    /// The tasks of calls whose streams were taken up.
+    taken_up: HashSet<String>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
     /// How far that has come.
@@ -70,6 +74,8 @@ struct State {
 
 /// Requests of one id.
 struct AtWork {
+    /// The first of them.
+    number: u64,
     cancel: CancellationToken,
     /// What tells them from others, if they may come more than once.
     fingerprint: Option<u64>,
@@ -119,6 +125,8 @@ impl Session {
             log_level: None,
             subscriptions: BTreeMap::new(),
             in_flight: HashMap::new(),
+            begun: 0,
+            taken_up: HashSet::new(),
             stream: None,
             point: StreamPoint::default(),
             changed: BTreeSet::new(),
@@ -181,17 +189,14 @@ impl Session {
     ) -> Result<InFlight, RpcError> {
         let mut state = self.state();
         state.used = Instant::now();
-        let cancel = match state.in_flight.get_mut(id) {
+        state.begun += 1;
+        let number = state.begun;
+        let (cancel, number, again) = match state.in_flight.get_mut(id) {
             None => {
                 let cancel = CancellationToken::new();
-                let at_work = AtWork { cancel: cancel.clone(), fingerprint, count: 1 };
+                let at_work = AtWork { number, cancel: cancel.clone(), fingerprint, count: 1 };
                 state.in_flight.insert(id.clone(), at_work);
-                return Ok(InFlight {
-                    session: self.clone(),
-                    id: id.clone(),
-                    cancel,
-                    again: false,
-                });
+                (cancel, number, false)
             }
             Some(same)
                 if fingerprint.is_some()
@@ -199,13 +204,13 @@ impl Session {
                     && !same.cancel.is_cancelled() =>
             {
                 same.count += 1;
-                same.cancel.clone()
+                (same.cancel.clone(), same.number, true)
             }
             Some(_) => {
-                return Err(RpcError::invalid_request("a request with this id is still at work"));
+                return Err(RpcError::taken("a request with this id is still at work"));
             }
         };
-        Ok(InFlight { session: self.clone(), id: id.clone(), cancel, again: true })
+        Ok(InFlight { session: self.clone(), id: id.clone(), number, cancel, again })
     }
 
     /// Cancels a request. False if it is not at work here.
@@ -213,6 +218,22 @@ impl Session {
         let state = self.state();
         let at_work = state.in_flight.get(id);
         at_work.inspect(|at_work| at_work.cancel.cancel()).is_some()
+    }
+
+    /// The stream of a call is taken up, so that another request may have its id. Until one has, it can be
+    /// cancelled by that: it is found in the store.
+    pub(crate) fn take_up(&self, id: &Id, task: &str) {
+        let mut state = self.state();
+        state.in_flight.remove(id);
+        if state.taken_up.len() > MANY {
+            state.taken_up.clear();
+        }
+        state.taken_up.insert(task.to_owned());
+    }
+
+    /// Whether the stream of a call was taken up here.
+    pub(crate) fn has_taken_up(&self, task: &str) -> bool {
+        self.state().taken_up.contains(task)
     }
 
     pub(crate) fn set_log_level(&self, level: usize) {
@@ -335,6 +356,7 @@ impl Session {
 pub(crate) struct InFlight {
     session: Arc<Session>,
     id: Id,
+    number: u64,
     pub(crate) cancel: CancellationToken,
     /// It is not the only one of its id.
     pub(crate) again: bool,
@@ -343,7 +365,9 @@ pub(crate) struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut state = self.session.state();
-        if let Some(at_work) = state.in_flight.get_mut(&self.id) {
+        if let Some(at_work) = state.in_flight.get_mut(&self.id)
+            && at_work.number == self.number
+        {
             at_work.count -= 1;
             if at_work.count == 0 {
                 state.in_flight.remove(&self.id);

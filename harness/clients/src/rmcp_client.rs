@@ -2,6 +2,8 @@
 //! tasks of 2026-07-28 only.
 #![allow(clippy::print_stdout)] // The runner reads it.
 
+mod plain;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use rmcp::{
@@ -28,11 +30,18 @@ struct Target {
     command: Vec<String>,
 }
 
-#[tokio::main]
+// On one thread, what the server says is heard in its order.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [phase, target, task @ ..] = &words[..] else { return Err("PHASE TARGET [TASK]".into()) };
-    let client = Client::connect(&serde_json::from_str(target)?).await?;
+    let target: Target = serde_json::from_str(target)?;
+    match (phase.as_str(), &target.url) {
+        ("stays", Some(url)) => return plain::stays(url).await,
+        ("lost", Some(url)) => return plain::lost(url).await,
+        _ => {}
+    }
+    let client = Client::connect(&target).await?;
     match (phase.as_str(), task) {
         ("whole", []) => client.whole().await?,
         ("begin", []) => client.begin().await?,

@@ -12,6 +12,7 @@ use std::{
 };
 
 use clap::Parser;
+use serde_json::Number;
 use steadfast::prelude::*;
 
 /// Serves the tools that clients are tried with.
@@ -66,6 +67,53 @@ async fn order(ctx: Context, item: String) -> Result<Structured<Receipt>> {
     Ok(Structured(Receipt { item, shipped: true, note }))
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Parcel {
+    item: String,
+    numbers: Vec<Number>,
+    note: String,
+}
+
+/// Packs an item, asks for approval, and sends it. It says how far it is.
+#[tool]
+async fn carry(ctx: Context, item: String, numbers: Vec<Number>) -> Result<Structured<Parcel>> {
+    // After a kill they come out of the history.
+    let numbers = ctx.step("pack", || pack(&item, &numbers)).await?;
+    ctx.progress(1.0, Some(2.0), Some("packed"));
+    ctx.log("info", "packed");
+    let reply = ctx.ask::<Approval>(format!("Send {item}?")).await?;
+    let Some(Approval { approve: true, note }) = reply.accepted() else {
+        return Err(Error::new(format!("{item} was not approved")));
+    };
+    ctx.step("send", || effect("send", &item)).await?;
+    ctx.progress(2.0, Some(2.0), Some("sent"));
+    ctx.log("info", "sent");
+    Ok(Structured(Parcel { item, numbers, note }))
+}
+
+async fn pack(item: &str, numbers: &[Number]) -> Result<Vec<Number>> {
+    effect("pack", item).await?;
+    Ok(numbers.to_vec())
+}
+
+/// Sleeps for a second between two steps.
+#[tool]
+async fn doze(ctx: Context, item: String) -> Result<String> {
+    ctx.step("lie down", || effect("lie-down", &item)).await?;
+    ctx.progress(1.0, None, Some("dozing"));
+    ctx.sleep(Duration::from_secs(1)).await;
+    ctx.step("get up", || effect("get-up", &item)).await?;
+    Ok(format!("{item} has slept."))
+}
+
+/// Does a step, and waits for an hour.
+#[tool]
+async fn hold(ctx: Context, item: String) -> Result<String> {
+    ctx.step("hold", || effect("hold", &item)).await?;
+    ctx.sleep(Duration::from_secs(3_600)).await;
+    Ok(format!("{item} was held."))
+}
+
 /// Waits for an hour, or until it is cancelled.
 #[tool]
 async fn slow(ctx: Context) -> Result<String> {
@@ -101,6 +149,9 @@ async fn main() -> Result<()> {
     Server::new("steadfast-clients")
         .version(env!("CARGO_PKG_VERSION"))
         .tool(order)
+        .tool(carry)
+        .tool(doze)
+        .tool(hold)
         .tool(slow)
         .tool(quick)
         .tool(plain)

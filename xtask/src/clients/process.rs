@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,6 +10,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+use serde_json::Value;
 
 use super::tail;
 use crate::Result;
@@ -57,7 +59,7 @@ impl Running {
     pub(super) fn start(mut command: Command, log: &Path) -> Result<Running> {
         let file = File::create(log);
         let file = file.map_err(|error| format!("{} can't be made: {error}", log.display()))?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file).process_group(0);
         let process = command.spawn();
         let process = process.map_err(|error| format!("{command:?} can't be run: {error}"))?;
         let (sender, lines) = channel();
@@ -79,18 +81,28 @@ impl Running {
         format!("{what}; it said:\n    {}", tail(&self.log))
     }
 
-    /// The task that the client has begun.
-    pub(super) fn task(&self) -> Result<String> {
+    /// What the client says when it has come to its question.
+    pub(super) fn asked(&self) -> Result<Value> {
         loop {
             let line = self.line().map_err(|error| match error {
                 RecvTimeoutError::Timeout => self.wrong("it did not come to its question"),
                 RecvTimeoutError::Disconnected => self.wrong("it ended before its question"),
             })?;
-            let said: Option<serde_json::Value> = serde_json::from_str(&line).ok();
-            if let Some(task) = said.as_ref().and_then(|said| said["task"].as_str()) {
-                return Ok(task.to_owned());
+            if let Ok(said @ Value::Object(_)) = serde_json::from_str(&line) {
+                return Ok(said);
             }
         }
+    }
+
+    /// Tells the client to go on.
+    pub(super) fn go_on(&mut self) -> Result<()> {
+        let input = self.process.stdin.as_mut().ok_or("the client has no input")?;
+        input.write_all(b"\n").map_err(|error| format!("the client can't be told: {error}"))
+    }
+
+    /// Whether it has neither ended nor taken too long.
+    pub(super) fn is_at_work(&mut self) -> bool {
+        self.begun.elapsed() < LIMIT && matches!(self.process.try_wait(), Ok(None))
     }
 
     /// Until it has ended well.

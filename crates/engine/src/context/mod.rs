@@ -93,6 +93,7 @@ impl Shared {
             owner: self.owner.clone(),
             trace: self.trace.clone(),
             call: self.call.clone(),
+            session: self.session.clone(),
             cancel: self.cancel.clone(),
             asked: Some(Box::default()),
             muted: AtomicBool::new(false),

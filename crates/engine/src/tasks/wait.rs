@@ -53,7 +53,17 @@ impl Tasks {
             // The state after the events, so that it shows no less than they tell; and the last events
             // once more, for there are no others behind an end.
             let mut events = self.events_from(id, seen).await?;
-            let info = self.get(id).await?;
+            let mut info = self.get(id).await?;
+            // What was said before a question is told with it.
+            while !info.questions.is_empty() {
+                let all = self.events_from(id, seen).await?;
+                let told = all.len() == events.len();
+                events = all;
+                if told {
+                    break;
+                }
+                info = self.get(id).await?;
+            }
             if info.status.is_terminal() {
                 events = self.events_from(id, seen).await?;
             }

@@ -3,7 +3,9 @@
 
 use serde_json::json;
 use steadfast_core::{Event, Note};
-use steadfast_engine::{Action, Answer, Builder, Context, Json, Result, Status, TaskId};
+use steadfast_engine::{
+    Action, Answer, Builder, Context, HistoryEntry, Json, Result, Status, TaskId,
+};
 
 use crate::support::{HOUR, Ledger, Place, ada, counted, output, settle, tool};
 
@@ -117,6 +119,33 @@ async fn a_history_is_followed_to_its_end_with_nothing_twice_and_nothing_missed(
     // Of one that has ended there is nothing more, and it says so at once.
     let (info, none) = tasks.wait_for_events(&id, numbers.len() as u64).await.unwrap();
     assert!(info.status == Status::Completed && none.is_empty());
+}
+
+async fn says_and_asks(ledger: Ledger, ctx: Context, _: ()) -> Result<bool> {
+    counted(&ctx, &ledger, "one").await?;
+    ctx.log("info", "before");
+    Ok(ctx.ask::<bool>("Yes?").key("yes").await?.accepted().is_some())
+}
+
+/// Many, because it depends on who is first.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_a_question_is_told_with_it() {
+    let (place, ledger) = (Place::new(), Ledger::default());
+    let life = place.start(|builder| builder.tool(tool("asks", &ledger, says_and_asks)));
+    let tasks = life.engine.tasks(ada());
+    for _ in 0..500 {
+        let id = life.begin("asks", ()).await;
+        let mut all = Vec::new();
+        loop {
+            let seen = all.last().map_or(0, |last: &HistoryEntry| last.seq + 1);
+            let (info, events) = tasks.wait_for_events(&id, seen).await.unwrap();
+            all.extend(events);
+            if !info.questions.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(logs(&all), ["before"]);
+    }
 }
 
 async fn again(_: (), ctx: Context, round: u32) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::{
     method::{LostCall, Point},
     outlet::Outlet,
     session::Session,
-    wire::Revision,
+    wire::{Id, Revision},
 };
 
 /// Makes a stream of a session one that can be taken up again, from this point on.
@@ -63,8 +63,10 @@ pub(super) async fn take_up(front: &Arc<Front>, session: Arc<Session>, event: &s
     let asked = lost.asked.iter().map(|key| (key.as_str(), lost.point.has_asked(key)));
     session.keep_asked(lost.task.as_str(), asked, &outlet);
     let on = outlet.clone();
-    // Up to the restart that it has survived it was at work.
-    let in_flight = session.begin(&lost.request, lost.fingerprint).ok();
+    // Who takes it up may be a new process, and those count their requests from 0 again. So it keeps its
+    // session in use, but not its id.
+    session.take_up(&lost.request, lost.task.as_str());
+    let in_flight = session.begin(&Id::Text(lost.task.as_str().into()), lost.fingerprint).ok();
     let sent = sent(front, Some(event), lost.keyed);
     let work: Work = Box::pin(async move {
         let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();

@@ -92,13 +92,35 @@ impl Call<'_> {
     /// Starts a task, or finds the one of a request that was made before.
     async fn start(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
         self.check_count().await?;
-        let started = self.start_once(ttl, followed).await?;
-        if !started.new && self.front.sent.has(&started.id) {
-            // It had been answered, so that this is another request.
-            self.front.sent.flush(&self.front.engine).await;
-            return self.start_once(ttl, followed).await;
+        let mut started = self.start_once(ttl, followed).await?;
+        if !started.new && self.request.meta.key.is_none() && self.frees_its_id(&started.id).await?
+        {
+            started = self.start_once(ttl, followed).await?;
+        }
+        match started.new {
+            true => audit::created(&self.request.client, &started.id, self.engine_name),
+            false => self.check_same(&started.id).await?,
         }
         Ok(started)
+    }
+
+    /// Whether a call has no claim any more to the id that it came with: it was answered, or its stream
+    /// was taken up.
+    async fn frees_its_id(&self, id: &TaskId) -> Result<bool, RpcError> {
+        if self.front.sent.has(id) {
+            self.front.sent.flush(&self.front.engine).await;
+            return Ok(true);
+        }
+        let session = self.request.session.as_ref();
+        if !session.is_some_and(|session| session.has_taken_up(id.as_str())) {
+            return Ok(false);
+        }
+        let freed = self.tasks().free(vec![(id.clone(), Bond::Key)]).await;
+        freed.map_err(task_error).map(|()| true)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        fingerprint(self.request.method, self.request.params)
     }
 
     async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
@@ -110,7 +132,7 @@ impl Call<'_> {
             (None, Some(session)) => Some(request_key(session, self.request.id)),
             (None, None) => None,
         };
-        let print = key.is_some().then(|| fingerprint(self.request.method, self.request.params));
+        let print = key.is_some().then(|| self.fingerprint());
         let client = &self.request.client;
         let in_rounds = client.revision.is_stateless() && (!followed || self.hands_itself_out());
         let record = CallRecord {
@@ -155,22 +177,16 @@ impl Call<'_> {
         if let Some(trace) = &self.request.meta.trace {
             start = start.trace(trace);
         }
-        let started = start.await.map_err(task_error)?;
-        match started.new {
-            true => audit::created(client, &started.id, self.engine_name),
-            false if self.front.sent.has(&started.id) => {}
-            false => self.check_same(&started.id, print).await?,
-        }
-        Ok(started)
+        start.await.map_err(task_error)
     }
 
     /// Refuses a request that has the id or the key of another.
-    async fn check_same(&self, id: &TaskId, print: Option<u64>) -> Result<(), RpcError> {
+    async fn check_same(&self, id: &TaskId) -> Result<(), RpcError> {
         let info = self.tasks().get(id).await.map_err(task_error)?;
         let record = info.call.and_then(|call| call.read::<CallRecord>().ok());
-        match record.is_some_and(|record| record.fingerprint == print) {
+        match record.is_some_and(|record| record.fingerprint == Some(self.fingerprint())) {
             true => Ok(()),
-            false => Err(RpcError::invalid_request(match self.request.meta.key {
+            false => Err(RpcError::taken(match self.request.meta.key {
                 Some(_) => "this idempotency key was used for another request",
                 None => "another request with this id has not been answered yet",
             })),

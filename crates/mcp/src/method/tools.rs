@@ -139,7 +139,7 @@ impl Front {
 
 /// Another request of the same id is at work, and it can't be joined.
 pub(super) fn twice() -> RpcError {
-    RpcError::invalid_request("a request with this id is still at work")
+    RpcError::taken("a request with this id is still at work")
 }
 
 pub(super) fn cancelled() -> RpcError {

@@ -58,6 +58,12 @@ impl RpcError {
         RpcError::new(code::INVALID_REQUEST, message).status(400)
     }
 
+    /// The id or the key of another request. A response like any other: clients take a status of 400 for
+    /// the end of their connection.
+    pub(crate) fn taken(message: &str) -> RpcError {
+        RpcError::new(code::INVALID_REQUEST, message)
+    }
+
     /// Too much at a time: come back after a while.
     pub(crate) fn slow_down(message: &str, after: std::time::Duration) -> RpcError {
         let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);

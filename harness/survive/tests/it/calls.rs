@@ -119,6 +119,33 @@ fn several_calls_each_have_their_own_stream() {
     assert_eq!([server.count("first"), server.count("last")], [5, 5]);
 }
 
+/// A new process that takes up a call counts its requests from 0 again, and comes to the id of the call
+/// while that is at work.
+#[test]
+fn its_id_is_free_for_who_takes_it_up() {
+    for killed in [true, false] {
+        let mut server = Server::start();
+        let client = Client::connect(server.address(), "2025-11-25");
+        let mut stream = client.call(server.address(), json!(1), "work", json!({ "number": 5 }));
+        let event = stream.next().unwrap().id.unwrap();
+        server.until("second", 1);
+        drop(stream);
+        if killed {
+            server.kill_and_restart();
+        }
+        let resumed = client.resume(server.address(), &event);
+        let other = client.call(server.address(), json!(1), "work", json!({ "number": 6 }));
+        assert_eq!([resumed.status, other.status], [200, 200], "killed: {killed}");
+        server.open("second");
+        for (stream, number) in [(resumed, "5"), (other, "6")] {
+            let response = stream.last();
+            assert_eq!(response["id"], 1, "{response}");
+            assert_eq!(response["result"]["content"][0]["text"], number, "{response}");
+        }
+        assert_eq!([server.count("first"), server.count("last")], [2, 2]);
+    }
+}
+
 #[test]
 fn unknown_and_foreign_events_are_refused_at_once() {
     let mut server = Server::for_two();
