@@ -103,7 +103,8 @@ mod tests {
             "n": { "type": "integer" }, "zip": { "type": "string" }, "yes": { "type": "boolean" },
             "list": { "type": "array" }, "maybe": { "type": ["number", "null"] },
         } });
-        let words = ["n=7", "zip=0800", "yes=true", "list=[1]", "maybe=null", "other=x=y", "raw:={}"];
+        let words =
+            ["n=7", "zip=0800", "yes=true", "list=[1]", "maybe=null", "other=x=y", "raw:={}"];
         let expected = json!({ "kept": 1, "n": 7, "zip": "0800", "yes": true, "list": [1],
                                "maybe": null, "other": "x=y", "raw": {} });
         assert_eq!(of(&words, &schema).unwrap(), expected);

@@ -7,8 +7,8 @@ mod bridge;
 mod call;
 mod dev;
 mod form;
-mod see;
 mod screen;
+mod see;
 mod target;
 mod task;
 mod tools;
@@ -105,7 +105,12 @@ mod tests {
         let mut all: Vec<clap::Command> = vec![command];
         while let Some(command) = all.pop() {
             for argument in command.get_arguments() {
-                assert!(argument.get_help().is_some(), "{}: {}", command.get_name(), argument.get_id());
+                assert!(
+                    argument.get_help().is_some(),
+                    "{}: {}",
+                    command.get_name(),
+                    argument.get_id()
+                );
             }
             all.extend(command.get_subcommands().cloned());
         }

@@ -23,7 +23,12 @@ struct State {
 impl Screen {
     pub(crate) fn new(quiet: bool) -> Screen {
         let is_terminal = std::io::stderr().is_terminal();
-        Screen(Arc::new(Mutex::new(State { is_terminal, bar: false, status: String::new(), quiet })))
+        Screen(Arc::new(Mutex::new(State {
+            is_terminal,
+            bar: false,
+            status: String::new(),
+            quiet,
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -47,15 +52,13 @@ impl Screen {
 
     pub(crate) fn status(&self, task: &TaskState) {
         let mut state = self.state();
-        let word = match task.status {
-            Status::Working => "working",
-            Status::InputRequired => "asks",
-            // The result says it.
-            Status::Completed | Status::Failed | Status::Cancelled => return,
-        };
+        // All else shows by itself: a question is asked, and the end has a result.
+        if task.status != Status::Working {
+            return;
+        }
         let now = match &task.message {
-            Some(message) => format!("{word}: {message}"),
-            None => word.to_owned(),
+            Some(message) => format!("working: {message}"),
+            None => "working".to_owned(),
         };
         if now != state.status {
             state.passing(&now);

@@ -43,7 +43,9 @@ impl Access {
                     .map_err(|error| format!("the token file {shown} can't be read: {error}"))?;
                 let token = text.trim().to_owned();
                 if token.is_empty() || token.contains(char::is_whitespace) {
-                    return Err(format!("the file {shown} must have a token, and nothing else").into());
+                    return Err(
+                        format!("the file {shown} must have a token, and nothing else").into()
+                    );
                 }
                 Some(token)
             }
@@ -67,9 +69,8 @@ impl Target {
     }
 
     async fn finish(&self, mut connect: Connect) -> Result<Client> {
-        connect = connect
-            .name("steadfast", env!("CARGO_PKG_VERSION"))
-            .patience(self.access.patience());
+        connect =
+            connect.name("steadfast", env!("CARGO_PKG_VERSION")).patience(self.access.patience());
         if let Some(token) = self.access.token()? {
             connect = connect.bearer(token);
         }

@@ -5,9 +5,7 @@ use std::{io::Write, sync::Arc};
 use clap::{Args, Subcommand};
 use steadfast_client::{Answer, TaskHandle};
 
-use crate::{
-    Result, ask::Answering, call::Limits, screen::Screen, see, target::Target,
-};
+use crate::{Result, ask::Answering, call::Limits, screen::Screen, see, target::Target};
 
 /// Look at a task, wait for it, answer it or cancel it.
 #[derive(Args)]

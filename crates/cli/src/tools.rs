@@ -54,7 +54,8 @@ fn in_words(tool: &Value) -> String {
         let required =
             schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         let optional = if required { "" } else { ", optional" };
-        words += &format!("    --arg {name}=... ({kind}{optional}) {}", text(&property["description"]));
+        words +=
+            &format!("    --arg {name}=... ({kind}{optional}) {}", text(&property["description"]));
         words.truncate(words.trim_end().len());
         words.push('\n');
     }

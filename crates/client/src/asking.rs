@@ -3,10 +3,7 @@
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::{
-    Answer, Question,
-    question::Ask,
-};
+use crate::{Answer, Question, question::Ask};
 
 /// The questions that nobody has answered yet. The stream is read on meanwhile: it may break, and be
 /// taken up again, while a person thinks.

@@ -149,8 +149,7 @@ impl Call {
         let (sending, mut more) = (self.sending(), Map::new());
         let ask = self.client.ask_or_dismiss(&sending);
         loop {
-            let mut result =
-                self.client.send("tools/call", self.params(more), &sending).await?;
+            let mut result = self.client.send("tools/call", self.params(more), &sending).await?;
             if result["resultType"] != "input_required" {
                 return Ok(result);
             }
@@ -213,8 +212,7 @@ impl Resume {
     async fn run(self) -> Result<CallResult, Error> {
         let Resume { client, event, handlers, bookmark } = self;
         let headers = client.headers("", &Value::Null);
-        let exchange =
-            Exchange::resume(client.0.link.clone(), headers, event, client.0.patience);
+        let exchange = Exchange::resume(client.0.link.clone(), headers, event, client.0.patience);
         let sending = Sending { handlers, bookmark, ..Sending::default() };
         client.converse(exchange, &sending).await.map(CallResult::read)
     }

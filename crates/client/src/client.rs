@@ -289,7 +289,8 @@ impl Client {
             true => {
                 let marked = self.0.marked.lock().unwrap_or_else(PoisonError::into_inner);
                 let tool = params["name"].as_str().filter(|_| method == "tools/call");
-                let marked = tool.and_then(|tool| marked.get(tool)).map_or(&[][..], |marked| marked);
+                let marked =
+                    tool.and_then(|tool| marked.get(tool)).map_or(&[][..], |marked| marked);
                 headers::stateless(version, method, params, marked)
             }
             false if method == "initialize" => Headers::new(),

@@ -18,7 +18,9 @@ pub enum Error {
         reason: String,
     },
     /// The connection broke, and it is not known how far the request came.
-    #[error("the connection to {url} broke, and it is not known how far the request came: {reason}")]
+    #[error(
+        "the connection to {url} broke, and it is not known how far the request came: {reason}"
+    )]
     Broken {
         /// Where it led.
         url: String,

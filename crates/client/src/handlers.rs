@@ -69,7 +69,6 @@ macro_rules! listens {
     ($type:ident) => {
         impl $type {
             /// Hears of progress.
-            #[must_use]
             pub fn on_progress(
                 mut self,
                 hear: impl Fn(crate::Progress) + Send + Sync + 'static,
@@ -79,14 +78,12 @@ macro_rules! listens {
             }
 
             /// Hears what is logged.
-            #[must_use]
             pub fn on_log(mut self, hear: impl Fn(crate::Log) + Send + Sync + 'static) -> $type {
                 self.handlers.log = Some(std::sync::Arc::new(hear));
                 self
             }
 
             /// Hears how a task stands, each time that it is looked at.
-            #[must_use]
             pub fn on_status(
                 mut self,
                 hear: impl Fn(crate::TaskState) + Send + Sync + 'static,
@@ -96,7 +93,6 @@ macro_rules! listens {
             }
 
             /// Answers questions, instead of who answers those of the client.
-            #[must_use]
             pub fn on_question<F, Fut>(mut self, ask: F) -> $type
             where
                 F: Fn(crate::Question) -> Fut + Send + Sync + 'static,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, CallResult, Client, Error, Question, RpcError, Wait, client::Sending, handlers::Handlers,
+    Answer, CallResult, Client, Error, Question, RpcError, Wait, client::Sending,
+    handlers::Handlers,
 };
 
 /// A task of a server.
@@ -128,7 +129,8 @@ impl TaskHandle {
     /// somebody waits.
     pub async fn answer(&self, key: &str, answer: Answer) -> Result<(), Error> {
         if !self.client.revision().is_stateless() {
-            let message = "before 2026-07-28 a task's questions are answered while it is waited for";
+            let message =
+                "before 2026-07-28 a task's questions are answered while it is waited for";
             return Err(Error::Setup(message.into()));
         }
         let mut params = self.named();

@@ -1,12 +1,12 @@
 //! Building.
 
-use std::{path::PathBuf, process::Stdio};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::{
     Dev,
-    project::{Project, cargo},
+    project::{Project, cargo, run},
 };
 use crate::Result;
 
@@ -28,9 +28,7 @@ pub(super) async fn build(dev: &Dev, project: &Project) -> Result<Built> {
     if let Some(path) = &dev.manifest_path {
         command.arg("--manifest-path").arg(path);
     }
-    command.args(&dev.cargo_arg).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let output = command.output().await;
-    let output = output.map_err(|error| format!("cargo can't be run: {error}"))?;
+    let output = run(command.args(&dev.cargo_arg)).await?;
     if !output.status.success() {
         return Ok(Built::Broken);
     }

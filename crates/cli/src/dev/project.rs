@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Output, Stdio},
 };
 
 use serde_json::Value;
@@ -29,6 +29,15 @@ pub(super) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Runs cargo for its output; what it has to say goes to the person. Dropped before its end, it is
+/// stopped.
+pub(super) async fn run(command: &mut Command) -> Result<Output> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let wrong = |error| format!("cargo can't be run: {error}");
+    let running = command.kill_on_drop(true).spawn().map_err(wrong)?;
+    Ok(running.wait_with_output().await.map_err(wrong)?)
+}
+
 impl Project {
     pub(super) async fn find(dev: &Dev) -> Result<Project> {
         let mut command = cargo();
@@ -36,8 +45,7 @@ impl Project {
         if let Some(path) = &dev.manifest_path {
             command.arg("--manifest-path").arg(path);
         }
-        let output = command.stderr(Stdio::inherit()).output().await;
-        let output = output.map_err(|error| format!("cargo can't be run: {error}"))?;
+        let output = run(&mut command).await?;
         if !output.status.success() {
             return Err("cargo can't describe the project".into());
         }
@@ -72,7 +80,9 @@ impl Project {
             _ => {
                 let names: Vec<&str> = found.iter().map(|(_, bin)| *bin).collect();
                 let names = names.join(", ");
-                return Err(format!("there are several binaries; say --bin with one of {names}").into());
+                return Err(
+                    format!("there are several binaries; say --bin with one of {names}").into()
+                );
             }
         };
         let (mut source, mut manifests) = (BTreeSet::new(), BTreeSet::new());
@@ -112,7 +122,8 @@ mod tests {
     use super::*;
 
     fn metadata() -> Value {
-        let bin = |name: &str| json!({ "name": name, "kind": ["bin"], "src_path": "/w/a/src/x.rs" });
+        let bin =
+            |name: &str| json!({ "name": name, "kind": ["bin"], "src_path": "/w/a/src/x.rs" });
         json!({ "workspace_root": "/w", "workspace_default_members": ["1", "2"], "packages": [
             { "id": "1", "name": "a", "manifest_path": "/w/a/Cargo.toml", "targets": [bin("one")] },
             { "id": "2", "name": "b", "manifest_path": "/w/b/Cargo.toml", "default_run": "two",

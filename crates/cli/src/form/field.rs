@@ -120,10 +120,11 @@ impl Field {
                     true => text.trim().parse::<i64>().ok().map(|n| (n as f64, json!(n))),
                     false => text.trim().parse::<f64>().ok().map(|n| (n, json!(n))),
                 };
-                let (size, value) = number.filter(|(size, _)| size.is_finite()).ok_or(match whole {
-                    true => "a whole number, please",
-                    false => "a number, please",
-                })?;
+                let (size, value) =
+                    number.filter(|(size, _)| size.is_finite()).ok_or(match whole {
+                        true => "a whole number, please",
+                        false => "a number, please",
+                    })?;
                 match () {
                     () if least.is_some_and(|least| size < least) => {
                         Err(format!("at least {}, please", least.unwrap_or_default()))

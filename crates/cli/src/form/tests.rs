@@ -44,8 +44,7 @@ fn each_kind_of_field_is_asked_for_until_it_fits() {
 
 #[test]
 fn a_filled_in_form_has_each_value_in_its_type_and_defaults_where_enter_was_pressed() {
-    let (answer, out) =
-        answered(Wants::Form(form()), &[], "Ada\n2\nz, 1\n\n4\n\nn\ny\n");
+    let (answer, out) = answered(Wants::Form(form()), &[], "Ada\n2\nz, 1\n\n4\n\nn\ny\n");
     let expected = json!({ "a name": "Ada", "colour": "g", "many": ["z", "x"], "mood": "2", "n": 4,
                            "sure": false });
     assert_eq!(answer, Answer::Accept(expected), "{out}");

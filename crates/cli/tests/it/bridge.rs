@@ -115,7 +115,8 @@ fn a_call_of_a_session_goes_on_over_a_kill_and_is_answered_once() {
         assert_eq!(client.text(&id), number.to_string(), "{revision}");
         let ended = client.program.end();
         assert_eq!(ended.code(), 0, "{ended:?}");
-        let answers = ended.out.lines().filter(|line| line.contains("a/b") && line.contains("result"));
+        let answers =
+            ended.out.lines().filter(|line| line.contains("a/b") && line.contains("result"));
         assert_eq!(answers.count(), 1, "{ended:?}");
         assert_eq!([server.count("first"), server.count("last")], [1, 1]);
     }
@@ -173,8 +174,12 @@ fn a_client_of_2026_07_28_has_its_headers_its_rounds_and_its_tasks() {
     server.kill_and_restart();
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let answer = json!({ "action": "accept", "content": { "approve": true } });
-    client.request(&json!(4), "tools/call", json!({ "name": "approve", "arguments": {},
-        "inputResponses": { key: answer }, "requestState": asked["requestState"] }));
+    client.request(
+        &json!(4),
+        "tools/call",
+        json!({ "name": "approve", "arguments": {},
+        "inputResponses": { key: answer }, "requestState": asked["requestState"] }),
+    );
     assert_eq!(client.text(&json!(4)), "done");
 
     let mut client = Client::modern(&server, &[], true);

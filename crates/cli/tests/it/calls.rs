@@ -101,14 +101,17 @@ fn one_that_takes_too_long_is_left_in_the_same_way() {
 fn a_task_is_looked_at_answered_and_cancelled() {
     let server = Server::start();
     let url = server.url();
-    let begin = |tool| {
-        let program = Program::start(&["call", &url, tool, "--arg", "number=1"]);
-        program.until_said(if tool == "work" { "one" } else { "asks" });
+    let begin = |words: &[&str], said: &str| {
+        let program = Program::start(&[&["call", url.as_str()], words].concat());
+        program.until_said(said);
         program.signal("INT");
         let ended = program.end();
         ended.err.trim_end().rsplit(' ').next().unwrap().to_owned()
     };
-    let task = begin("work");
+    let task = begin(&["approve", "--ask"], "[y/n]");
+    assert_eq!(Program::run(&["task", &url, "answer", &task, "--answer", "approve=yes"]).code(), 0);
+    assert_eq!(Program::run(&["task", &url, "result", &task]).out, "done\n");
+    let task = begin(&["work", "--arg", "number=1"], "one");
     let seen = Program::run(&["task", &url, "get", &task]);
     assert!(seen.out.contains(r#""status": "working""#), "{seen:?}");
     assert_eq!(Program::run(&["task", &url, "cancel", &task]).code(), 0);

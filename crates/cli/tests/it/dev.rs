@@ -24,7 +24,8 @@ impl Project {
     fn new() -> Project {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("src")).unwrap();
-        let manifest = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+        let manifest =
+            "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
         std::fs::write(dir.path().join("Cargo.toml"), manifest).unwrap();
         let project = Project { dir };
         project.write(&source("one"));

@@ -32,7 +32,9 @@ impl Ended {
     }
 }
 
-fn keep(stream: impl std::io::Read + Send + 'static) -> (Arc<Mutex<String>>, std::thread::JoinHandle<()>) {
+fn keep(
+    stream: impl std::io::Read + Send + 'static,
+) -> (Arc<Mutex<String>>, std::thread::JoinHandle<()>) {
     let text = Arc::new(Mutex::new(String::new()));
     let keep = text.clone();
     let reader = std::thread::spawn(move || {

@@ -10,13 +10,14 @@ use crate::Error;
 #[derive(Debug)]
 pub struct Events {
     url: String,
-    response: reqwest::Response,
-    parser: Parser,
+    /// Large, and mostly carried about.
+    response: Box<reqwest::Response>,
+    parser: Box<Parser>,
 }
 
 impl Events {
     pub(super) fn new(link: &Link, response: reqwest::Response) -> Events {
-        Events { url: link.url().to_owned(), response, parser: Parser::default() }
+        Events { url: link.url().to_owned(), response: Box::new(response), parser: Box::default() }
     }
 
     /// The next event, or nothing at the end. It can be dropped while it waits, and nothing is lost.

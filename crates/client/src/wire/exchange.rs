@@ -151,11 +151,12 @@ impl Exchange {
                         self.retry = event.retry.unwrap_or(self.retry);
                         Ok(Some(event.data).filter(|data| !data.trim().is_empty()))
                     }
-                    Ok(None) => self.broke(Error::Broken {
-                        url: self.link.url().to_owned(),
-                        reason: "the stream ended before the response".into(),
-                    })
-                    .map(|()| None),
+                    Ok(None) => self
+                        .broke(Error::Broken {
+                            url: self.link.url().to_owned(),
+                            reason: "the stream ended before the response".into(),
+                        })
+                        .map(|()| None),
                     Err(error) => self.broke(error).map(|()| None),
                 },
             };

@@ -53,7 +53,8 @@ pub enum Body {
 impl Link {
     /// The way to this URL.
     pub fn new(url: &str) -> Result<Link, Error> {
-        let wrong = |reason: String| Error::Setup(format!("{url:?} is no URL to connect to: {reason}"));
+        let wrong =
+            |reason: String| Error::Setup(format!("{url:?} is no URL to connect to: {reason}"));
         let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
         let tls = match parsed.scheme() {
             "http" => tls_of_nobody(),

@@ -137,13 +137,11 @@ mod tests {
 
     #[test]
     fn one_without_data_still_says_where_the_stream_stands() {
-        let expected = Event {
-            id: Some("a".into()),
-            retry: Some(Duration::from_secs(1)),
-            ..Event::default()
-        };
-        assert_eq!(all(&[b"id: a\nretry: 1000\ndata:\n\n"]), [expected.clone()]);
-        assert_eq!(all(&[b"id: a\nretry: 1000\n\n"]), [expected]);
+        let expected =
+            Event { id: Some("a".into()), retry: Some(Duration::from_secs(1)), ..Event::default() };
+        for text in ["id: a\nretry: 1000\ndata:\n\n", "id: a\nretry: 1000\n\n"] {
+            assert_eq!(all(&[text.as_bytes()]), std::slice::from_ref(&expected), "{text:?}");
+        }
     }
 
     #[test]

@@ -73,8 +73,9 @@ fn discovered() -> String {
 
 fn session() -> [String; 2] {
     let head = JSON.replace("Connection", "Mcp-Session-Id: s1\r\nConnection");
-    let begun =
-        format!(r#"{head}{{"jsonrpc":"2.0","id":$ID,"result":{{"protocolVersion":"2025-11-25"}}}}"#);
+    let begun = format!(
+        r#"{head}{{"jsonrpc":"2.0","id":$ID,"result":{{"protocolVersion":"2025-11-25"}}}}"#
+    );
     [begun, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".into()]
 }
 
@@ -98,8 +99,7 @@ async fn a_call_with_a_key_is_made_again_under_the_same_key() {
     let call = client.call("pay", json!({ "amount": 5 })).idempotency_key("order 17");
     assert_eq!(call.await.unwrap().text(), "once");
     let bodies = script.bodies();
-    let calls: Vec<&Value> =
-        bodies.iter().filter(|body| body["method"] == "tools/call").collect();
+    let calls: Vec<&Value> = bodies.iter().filter(|body| body["method"] == "tools/call").collect();
     assert_eq!(calls.len(), 3, "{bodies:?}");
     for call in &calls {
         assert_eq!(call["params"]["_meta"][IDEMPOTENCY_KEY], "order 17");
@@ -111,7 +111,8 @@ async fn a_call_with_a_key_is_made_again_under_the_same_key() {
 
 #[tokio::test]
 async fn a_stream_is_taken_up_after_the_time_the_server_wants_and_after_the_last_event() {
-    let first = format!("{STREAM}id: e1\nretry: 300\ndata:\n\nid: e2\ndata: {{\"method\":\"n\"}}\n\n");
+    let first =
+        format!("{STREAM}id: e1\nretry: 300\ndata:\n\nid: e2\ndata: {{\"method\":\"n\"}}\n\n");
     let second = format!("{STREAM}id: e3\ndata:\n\n");
     let third = format!(
         "{STREAM}data: {{\"jsonrpc\":\"2.0\",\"id\":2,\ndata: \"result\":{}}}\n\n",

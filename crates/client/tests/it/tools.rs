@@ -131,7 +131,8 @@ async fn route(#[schemars(extend("x-mcp-header" = "Region"))] region: String) ->
 
 pub(crate) fn serve(flags: Flags, dir: PathBuf) -> Result<()> {
     let _ = DIR.set(dir);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(
         Server::new("under-test")
             .tool(work)
