@@ -30,6 +30,8 @@ struct Target {
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    // Built with the whole workspace, its reqwest has TLS, and no provider of its own for it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [phase, target, task @ ..] = &words[..] else { return Err("PHASE TARGET [TASK]".into()) };
     let client = Client::connect(&serde_json::from_str(target)?).await?;

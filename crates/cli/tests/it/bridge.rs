@@ -191,6 +191,33 @@ fn a_client_of_2026_07_28_has_its_headers_its_rounds_and_its_tasks() {
     assert_eq!(client.answer(&json!("g"))["result"]["status"], "working");
 }
 
+/// Nobody knows how far it came, so it is not made again; a subscription is, and the client does not
+/// notice.
+#[test]
+fn of_2026_07_28_a_call_that_broke_is_an_error_and_a_subscription_goes_on() {
+    let mut server = Server::start();
+    let mut client = Client::modern(&server, &[], true);
+    client.call(&json!("t"), "work", json!({ "number": 3 }));
+    let task = client.answer(&json!("t"))["result"]["taskId"].clone();
+    let wanted = json!({ "notifications": { "taskIds": [task] } });
+    client.request(&json!("l"), "subscriptions/listen", wanted);
+    const BEGUN: &str = "notifications/subscriptions/acknowledged";
+    client.find(|message| message["method"] == BEGUN);
+    let mut plain = Client::modern(&server, &[], false);
+    plain.call(&json!("p"), "work", json!({ "number": 4 }));
+    server.until("second", 2);
+    server.kill_and_restart();
+    let broken = plain.answer(&json!("p"));
+    assert_eq!(broken["error"]["code"], -32000, "{broken}");
+    // The end of the task is told whenever the subscription is begun anew.
+    server.open("second");
+    client.find(|message| {
+        message["method"] == "notifications/tasks" && message["params"]["status"] == "completed"
+    });
+    let begun = client.heard().into_iter().filter(|message| message["method"] == BEGUN);
+    assert_eq!(begun.count(), 1);
+}
+
 #[test]
 fn requests_while_the_server_is_down_wait_for_it_or_fail_in_time() {
     let mut server = Server::start();
