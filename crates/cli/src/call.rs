@@ -16,9 +16,6 @@ use crate::{
 };
 
 /// Call a tool.
-///
-/// Exit codes: 0 if it succeeded, 1 if the tool failed or its task was cancelled, 2 if it came to no
-/// result, 130 if it was left with Ctrl-C; then the way back is printed.
 #[derive(Args)]
 pub(crate) struct Call {
     #[command(flatten)]

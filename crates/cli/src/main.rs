@@ -22,6 +22,10 @@ use clap::Parser;
 #[command(name = "steadfast", version, max_term_width = 100)]
 enum Cli {
     /// Call a tool: follow its progress, answer its questions, print its result.
+    ///
+    /// Exit codes: 0 if it succeeded, 1 if the tool failed or its task was cancelled, 2 if it came to no
+    /// result, 130 if it was left with Ctrl-C. A call that is left goes on where it can, and the way
+    /// back is printed.
     Call(call::Call),
     /// Take up a call of a session whose stream broke, or whose caller left.
     Resume(call::Resume),

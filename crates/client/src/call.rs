@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Bookmark, CallResult, Client, Error, Question, TaskHandle,
-    client::Sending,
     handlers::{Handlers, listens},
+    sending::Sending,
     wire::Exchange,
 };
 
@@ -78,7 +78,8 @@ impl Call {
     }
 
     /// A call with a key that was used before is the call of that time: so it can be made again when it
-    /// is not known what has become of it.
+    /// is not known what has become of it. That is for servers that know such keys: another would do
+    /// it twice.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Call {
         self.key = Some(key.into());
         self

@@ -10,9 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, Client, Error, Question, Revision,
-    client::{Inner, Sending},
-    question::Ask,
+    Answer, Client, Error, Question, Revision, client::Inner, question::Ask, sending::Sending,
     wire::Link,
 };
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    Answer, Client, Error, Question, RpcError, asking::Asking, client::Sending, question::Ask,
-    result::outcome, wire::Exchange,
+    Answer, Client, Error, Question, RpcError, asking::Asking, question::Ask, result::outcome,
+    sending::Sending, wire::Exchange,
 };
 
 impl Client {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, CallResult, Client, Error, Question, RpcError, Wait, client::Sending,
-    handlers::Handlers,
+    Answer, CallResult, Client, Error, Question, RpcError, Wait, handlers::Handlers,
+    sending::Sending,
 };
 
 /// A task of a server.

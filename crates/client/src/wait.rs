@@ -6,8 +6,8 @@ use tokio::time::sleep;
 
 use crate::{
     Answer, CallResult, Error, Status, TaskHandle, TaskState,
-    client::Sending,
     handlers::{Handlers, listens},
+    sending::Sending,
 };
 
 /// How soon a task is looked at again when it was given an answer: it has something to do now.

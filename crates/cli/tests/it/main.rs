@@ -8,5 +8,6 @@ mod process;
 mod questions;
 #[path = "../../../client/tests/it/server.rs"]
 mod server;
+mod stdio;
 #[path = "../../../client/tests/it/tools.rs"]
 mod tools;

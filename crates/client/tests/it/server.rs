@@ -94,6 +94,15 @@ impl Server {
         child.wait().unwrap();
     }
 
+    /// Asks it to stop, as a deploy does, and waits until it has.
+    #[allow(dead_code)]
+    pub(crate) fn stop(&mut self) {
+        let mut child = self.running.take().unwrap();
+        let told = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(told.success());
+        child.wait().unwrap();
+    }
+
     pub(crate) fn kill_and_restart(&mut self) {
         self.kill();
         self.up();

@@ -41,6 +41,21 @@ async fn a_plain_call_of_a_session_is_taken_up_by_itself_after_a_kill() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_over_a_server_that_is_stopped_and_started_again() {
+    let mut server = Server::with(&["--drain-seconds", "1"]);
+    let old = connect(&server, Revision::V2025_11_25).await;
+    let new = connect(&server, Revision::V2026_07_28).await;
+    let plain = tokio::spawn(old.call("work", json!({ "number": 1 })).into_future());
+    let task = tokio::spawn(new.call("work", json!({ "number": 2 })).as_task().into_future());
+    server.until_async("second", 2).await;
+    server.stop();
+    server.up();
+    server.open("second");
+    assert_eq!(plain.await.unwrap().unwrap().text(), "1");
+    assert_eq!(task.await.unwrap().unwrap().text(), "2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_taken_up_in_another_process_by_session_and_event() {
     let mut server = Server::start();
     let client = connect(&server, Revision::V2025_11_25).await;
