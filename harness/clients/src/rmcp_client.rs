@@ -33,6 +33,8 @@ struct Target {
 // On one thread, what the server says is heard in its order.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
+    // Built with the whole workspace, its reqwest has TLS, and no provider of its own for it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [phase, target, task @ ..] = &words[..] else { return Err("PHASE TARGET [TASK]".into()) };
     let target: Target = serde_json::from_str(target)?;
