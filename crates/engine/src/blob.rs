@@ -16,12 +16,22 @@ pub(crate) struct About {
     pub(crate) trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<Json>,
+    /// The task that the call started, if it is another: an ancestor, or the one this is a rerun of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<TaskId>,
     pub(crate) retention: Ttl,
 }
 
 impl Default for About {
     fn default() -> About {
-        About { parent: None, rerun_of: None, trace: None, call: None, retention: Ttl::days(7) }
+        About {
+            parent: None,
+            rerun_of: None,
+            trace: None,
+            call: None,
+            origin: None,
+            retention: Ttl::days(7),
+        }
     }
 }
 

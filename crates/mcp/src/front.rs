@@ -14,6 +14,7 @@ use crate::{
     limiter::{Counted, Rate},
     outlet::Outlet,
     repeat::Sent,
+    secret::Keys,
     session::{Session, Sessions},
     settings::Settings,
     wire::{Id, Object, Revision, meta},
@@ -21,7 +22,7 @@ use crate::{
 
 /// Who the server is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct Implementation {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) title: Option<String>,
@@ -30,7 +31,7 @@ pub(crate) struct Identity {
     pub(crate) instructions: Option<String>,
 }
 
-impl Identity {
+impl Implementation {
     /// As a client of this revision reads it.
     pub(crate) fn render(&self, revision: Revision) -> Value {
         let mut info = json!({ "name": self.name, "version": self.version });
@@ -53,10 +54,12 @@ impl Identity {
 
 /// The front.
 pub(crate) struct Front {
-    pub(crate) identity: Identity,
+    pub(crate) identity: Implementation,
     pub(crate) settings: Settings,
     pub(crate) catalog: Catalog,
     pub(crate) engine: Engine,
+    /// What credentials of callers are encrypted with.
+    pub(crate) keys: Keys,
     pub(crate) sessions: Sessions,
     /// How often each principal asks for its tasks.
     pub(crate) polls: Rate,
@@ -77,10 +80,11 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(
-        identity: Identity,
+        identity: Implementation,
         settings: Settings,
         catalog: Catalog,
         engine: Engine,
+        keys: Keys,
         anonymous: Principal,
     ) -> Arc<Front> {
         let signature =
@@ -94,6 +98,7 @@ impl Front {
             settings,
             catalog,
             engine,
+            keys,
             anonymous,
             draining: CancellationToken::new(),
             background: TaskTracker::new(),

@@ -12,7 +12,7 @@ use steadfast_engine::{Builder, Engine, Error, Principal, Result, Ttl};
 use steadfast_mcp::{Auth, Running, Server};
 use steadfast_store::Store;
 
-use crate::{Durability, Flags, Options};
+use crate::{Durability, Flags, Options, keys::read_keys};
 
 /// Running a server: in scope with the prelude.
 pub trait Run: Sized {
@@ -76,6 +76,9 @@ fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     }
     settings.hosts.extend(flags.allow_host.iter().cloned());
     settings.origins.extend(flags.allow_origin.iter().cloned());
+    if let Some(file) = &flags.credential_key_file {
+        server = server.credential_keys(read_keys(file)?);
+    }
     Ok(match &flags.token_file {
         Some(file) => server.auth(Auth::tokens(read_tokens(file)?)),
         None => server,

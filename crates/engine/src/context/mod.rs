@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) trace: Option<String>,
     /// What is known of the call that started it, for itself and its children.
     pub(crate) call: Option<Json>,
+    /// The task that the call started.
+    pub(crate) origin: TaskId,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -108,6 +110,20 @@ impl Context {
     #[must_use]
     pub fn call(&self) -> Option<&Json> {
         self.shared.call.as_ref()
+    }
+
+    /// The task that the [call](Context::call) started: this one, or that of which it is a child, a
+    /// child's child, or a rerun.
+    #[must_use]
+    pub fn origin(&self) -> &TaskId {
+        &self.shared.origin
+    }
+
+    /// What the program gave the engine for the code of its tasks: see
+    /// [`Builder::attach`](crate::Builder::attach).
+    #[must_use]
+    pub fn attached<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.shared.core.attached()
     }
 
     /// Fires when the task is cancelled. For work that a step started elsewhere; the step's own

@@ -227,6 +227,7 @@ impl Runner {
             owner: row.owner.clone(),
             trace: about.trace.clone(),
             call: about.call.clone(),
+            origin: about.origin.clone().unwrap_or_else(|| row.id.clone()),
             cancel: CancellationToken::new(),
         });
         let context = Context { shared: shared.clone() };

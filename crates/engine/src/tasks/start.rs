@@ -180,6 +180,7 @@ impl Start {
             rerun_of: None,
             trace: self.trace,
             call,
+            origin: None,
             retention: retention(&core, &self.tool, self.ttl),
         };
         let mut task = NewTask {
@@ -366,6 +367,7 @@ pub(crate) fn new_child(
         rerun_of: None,
         trace: parent.trace.clone(),
         call: parent.call.clone(),
+        origin: Some(parent.origin.clone()),
         retention: retention(core, tool, None),
     };
     NewTask {
