@@ -64,7 +64,7 @@ impl Context {
     /// [`Identity::credential`](crate::Identity::credential). Children have those of their parent.
     ///
     /// Get it in the step that uses it. If this process lacks the key that it was encrypted with, the
-    /// error has the code `credential_key` and can be retried: a step with a [`Retry`](crate::Retry) goes
+    /// error has the code `credential_key` and can be retried: a step with a [`Retry`](steadfast_engine::Retry) goes
     /// on when the server was started again with the key.
     ///
     /// ```
