@@ -13,6 +13,11 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A text that is shown nowhere, and can't be returned from a step: what a step returns is stored. Its
 /// memory is overwritten when it is dropped.
+///
+/// ```compile_fail,E0277
+/// fn store(_: impl serde::Serialize) {}
+/// store(steadfast_mcp::Secret::from("hunter2"));
+/// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
