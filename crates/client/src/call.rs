@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The field of a call's `_meta` by which a server knows that it has had the same call before.
-pub const IDEMPOTENCY_KEY: &str = "steadfast/idempotency-key";
+pub const IDEMPOTENCY_KEY: &str = "dev.steadfast/idempotency-key";
 
 /// A call of a tool. `.await` it for the result.
 ///

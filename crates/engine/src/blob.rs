@@ -18,6 +18,9 @@ pub(crate) struct About {
     pub(crate) call: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// The task that the call started, if it is another: an ancestor, or the one this is a rerun of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<TaskId>,
     pub(crate) retention: Ttl,
 }
 
@@ -29,6 +32,7 @@ impl Default for About {
             trace: None,
             call: None,
             session: None,
+            origin: None,
             retention: Ttl::days(7),
         }
     }

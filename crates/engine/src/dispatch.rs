@@ -244,10 +244,9 @@ async fn end_abandoned(core: &Arc<Core>) -> Result<(), crate::CallError> {
         core.running().values().filter(bound).map(|nudge| nudge.id.clone()).collect();
     let tasks = crate::Tasks::new(core.clone(), None);
     for id in foreign {
-        match tasks.cancel_abandoned(&id).await {
-            Err(crate::CallError::Store(error)) => return Err(crate::CallError::Store(error)),
-            // Done, or nothing to do any more.
-            Ok(_) | Err(_) => {}
+        // Otherwise it is done, or there is nothing to do any more.
+        if let Err(crate::CallError::Store(error)) = tasks.cancel_abandoned(&id).await {
+            return Err(crate::CallError::Store(error));
         }
     }
     Ok(())

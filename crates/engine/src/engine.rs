@@ -1,6 +1,7 @@
 //! The engine: what all tasks of a process share, and its life from start to shutdown.
 
 use std::{
+    any::{Any, TypeId},
     collections::HashMap,
     future::Future,
     sync::{
@@ -29,6 +30,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) world: Arc<dyn World>,
     pub(crate) settings: Settings,
+    attached: Attached,
     /// Replaced whole when a tool comes or goes.
     registry: RwLock<Arc<Registry>>,
     pub(crate) watchers: Arc<Watchers>,
@@ -63,7 +65,14 @@ pub(crate) struct Core {
     pub(crate) loops: TaskTracker,
 }
 
+/// By their types.
+type Attached = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
 impl Core {
+    pub(crate) fn attached<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.attached.get(&TypeId::of::<T>())?.clone().downcast().ok()
+    }
+
     /// What this process can run now.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -264,6 +273,7 @@ pub struct Builder {
     store: Arc<dyn Store>,
     world: Arc<dyn World>,
     settings: Settings,
+    attached: Attached,
     registry: Registry,
 }
 
@@ -315,6 +325,13 @@ impl Builder {
         self
     }
 
+    /// Something that the code of tasks can get at in this process, by its type:
+    /// [`Context::attached`](crate::Context::attached). It is not durable, and one of a type.
+    pub fn attach<T: Send + Sync + 'static>(mut self, value: T) -> Builder {
+        self.attached.insert(TypeId::of::<T>(), Arc::new(value));
+        self
+    }
+
     /// Another clock and other dice, for simulations.
     pub fn world(mut self, world: impl World) -> Builder {
         self.world = Arc::new(world);
@@ -328,6 +345,7 @@ impl Builder {
             store: self.store,
             world: self.world,
             settings: self.settings,
+            attached: self.attached,
             registry: RwLock::new(Arc::new(self.registry)),
             watchers: Arc::default(),
             running: Mutex::default(),
@@ -361,6 +379,7 @@ impl Engine {
             store,
             world: Arc::new(System),
             settings: Settings::default(),
+            attached: Attached::new(),
             registry: Registry::default(),
         }
     }
@@ -402,6 +421,12 @@ impl Engine {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.core.store
+    }
+
+    /// An id for a task that is yet to be [started](crate::Start::id) with it.
+    #[must_use]
+    pub fn new_id(&self) -> TaskId {
+        self.core.new_id()
     }
 
     /// What time it is, by the clock that it runs by.

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use work::Work;
 
 use crate::{
+    TaskInfo, Tasks,
     blob::{self, ActivityBody},
     dispatch::sleep_until,
     engine::Core,
@@ -81,6 +82,18 @@ impl ActivityContext {
     #[must_use]
     pub fn task_id(&self) -> &TaskId {
         &self.task
+    }
+
+    /// What is to be seen of that task: whose it is, and what was said of the call that started it.
+    pub async fn task(&self) -> crate::Result<TaskInfo> {
+        Ok(Tasks::new(self.core.clone(), None).get(&self.task).await?)
+    }
+
+    /// What the program gave the engine in this process: see
+    /// [`Builder::attach`](crate::Builder::attach).
+    #[must_use]
+    pub fn attached<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.core.attached()
     }
 
     /// Which attempt it is, from 1.

@@ -1,10 +1,17 @@
 //! Who calls, and what the caller can do.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use steadfast_core::Principal;
+use steadfast_core::{Principal, TaskId};
 
-use crate::wire::{Id, Revision, RpcError, TASKS};
+use crate::{
+    Identity, Secret,
+    identity::{Claims, Credentials},
+    secret::{Keys, Place, Sealed, no_credential},
+    wire::{Id, Revision, RpcError, TASKS},
+};
 
 /// What a client has said that it can do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -96,6 +103,10 @@ impl InputKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) principal: Principal,
+    /// What authenticated the request knows of it: of a session, the one that began it.
+    pub(crate) claims: Arc<Claims>,
+    /// What the request brought for other services. None for a session.
+    pub(crate) credentials: Credentials,
     pub(crate) revision: Revision,
     pub(crate) capabilities: Capabilities,
     /// Its name and version, as it says itself.
@@ -107,6 +118,21 @@ pub(crate) struct Client {
 const MOST_SAID: usize = 64 << 10;
 
 impl Client {
+    pub(crate) fn new(
+        caller: Identity,
+        revision: Revision,
+        capabilities: Capabilities,
+        info: Option<Value>,
+    ) -> Client {
+        let (principal, claims, credentials) = caller.into_parts();
+        Client { principal, claims, credentials, revision, capabilities, info }
+    }
+
+    /// The client of a session, as it is in one of its requests.
+    pub(crate) fn for_request(&self, caller: Identity) -> Client {
+        Client::new(caller, self.revision, self.capabilities.clone(), self.info.clone())
+    }
+
     /// Refuses one that says too much of itself.
     pub(crate) fn within_limits(self) -> Result<Client, RpcError> {
         let said = serde_json::to_string(&(&self.capabilities, &self.info));
@@ -120,9 +146,15 @@ impl Client {
 }
 
 /// What a durable call is recorded with: what its code may want to know of who called.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallRecord {
     pub(crate) revision: String,
+    /// Of the request that made the call.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) claims: Claims,
+    /// The same, encrypted.
+    #[serde(default, skip_serializing_if = "Sealed::is_empty")]
+    pub(crate) credentials: Sealed,
     #[serde(default)]
     pub(crate) capabilities: Capabilities,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +182,32 @@ pub(crate) struct CallRecord {
     pub(crate) waiting: Option<Waiting>,
 }
 
+impl CallRecord {
+    pub(crate) fn caller(&self, owner: Option<&Principal>) -> Caller {
+        Caller {
+            principal: owner.cloned(),
+            claims: self.claims.clone(),
+            client_info: self.client.clone(),
+            capabilities: self.capabilities.0.clone(),
+            revision: Revision::named(&self.revision),
+        }
+    }
+
+    /// A credential, for a task of this owner that the call started, or that came of it.
+    pub(crate) fn credential(
+        &self,
+        keys: &Keys,
+        owner: Option<&Principal>,
+        call: &TaskId,
+        name: &str,
+    ) -> steadfast_engine::Result<Secret> {
+        match owner {
+            Some(principal) => keys.open(Place { principal, call }, &self.credentials, name),
+            None => Err(no_credential(name)),
+        }
+    }
+}
+
 /// A request of a session, up to 2025-11-25.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
@@ -165,6 +223,9 @@ pub(crate) struct Waiting {
 pub struct Caller {
     /// Whose task it is.
     pub principal: Option<Principal>,
+    /// What was known of it when it called: what [`Auth::hook`](crate::Auth::hook) returned for the request
+    /// that made the call. The same in every replay.
+    pub claims: Map<String, Value>,
     /// The client's name and version, as it says itself: not to be relied on.
     pub client_info: Option<Value>,
     /// What the client can do, as it said when it called.

@@ -11,6 +11,7 @@ use steadfast_core::Principal;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    Identity,
     client::Client,
     front::{Answered, Front, Meta, Request},
     http::hear,
@@ -71,10 +72,10 @@ impl Connection {
     }
 
     /// Takes what the client says.
-    pub(crate) async fn take(self: &Arc<Self>, line: &[u8]) {
+    pub(crate) async fn take(self: &Arc<Self>, caller: &Identity, line: &[u8]) {
         match parse(line) {
             Err(bad) => self.refuse(bad).await,
-            Ok(Received::One(message)) => self.take_one(message).await,
+            Ok(Received::One(message)) => self.take_one(caller, message).await,
             Ok(Received::Batch(messages)) => {
                 let revision = self.session().map(|session| session.client.revision);
                 if revision != Some(Revision::V2025_03_26) || messages.is_empty() {
@@ -84,7 +85,7 @@ impl Connection {
                 // On one channel it is the same to answer each as soon as it is done.
                 for message in messages {
                     match message {
-                        Ok(message) => self.take_one(message).await,
+                        Ok(message) => self.take_one(caller, message).await,
                         Err(bad) => self.refuse(bad).await,
                     }
                 }
@@ -102,11 +103,11 @@ impl Connection {
         self.outlet.send(error_response(id.as_ref(), &error)).await;
     }
 
-    async fn take_one(self: &Arc<Self>, message: Message<'_>) {
+    async fn take_one(self: &Arc<Self>, caller: &Identity, message: Message<'_>) {
         match message {
             Message::Request { id, method, params } => {
                 let params = params.map_or("{}", |params| params.get());
-                if let Err(error) = self.request(&id, &method, params).await {
+                if let Err(error) = self.request(caller, &id, &method, params).await {
                     self.outlet.send(error_response(Some(&id), &error)).await;
                 }
             }
@@ -136,6 +137,7 @@ impl Connection {
 
     async fn request(
         self: &Arc<Self>,
+        caller: &Identity,
         id: &Id,
         method: &str,
         params: &str,
@@ -146,12 +148,11 @@ impl Connection {
             let capabilities = read.capabilities.ok_or_else(|| {
                 RpcError::invalid_params("_meta has no io.modelcontextprotocol/clientCapabilities")
             })?;
-            let principal = self.principal.clone();
-            let client = Client { principal, revision, capabilities, info: read.info };
+            let client = Client::new(caller.clone(), revision, capabilities, read.info);
             return self.work(id, method, params, client, None, read.meta);
         }
         if method == "initialize" {
-            let client = Opening::read(params)?.client(self.principal.clone()).within_limits()?;
+            let client = Opening::read(params)?.client(caller.clone()).within_limits()?;
             let session = Arc::new(Session::of_connection(client));
             session.open_stream(self.outlet.clone(), None);
             let reply = initialize(&self.front, &session);
@@ -179,7 +180,8 @@ impl Connection {
                 "begin with initialize, or send the _meta of 2026-07-28 with every request",
             )
         })?;
-        self.work(id, method, params, session.client.clone(), Some(session), read.meta)
+        let client = session.client.for_request(caller.clone());
+        self.work(id, method, params, client, Some(session), read.meta)
     }
 
     /// Answers a request, beside others.

@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Map;
 use steadfast_engine::Error;
 
 use crate::{
+    Secret,
     client::{CallRecord, Caller},
-    wire::{Revision, RpcError},
+    secret::Keys,
+    wire::RpcError,
 };
 
 /// The mark of a task that has been handed to its client, with what the model is to read meanwhile.
@@ -42,18 +43,7 @@ impl Context {
     pub(crate) fn new(engine: steadfast_engine::Context) -> Context {
         let call = engine.call().and_then(|call| call.read().ok());
         // Started from Rust: there is no client that could be asked.
-        let call = call.unwrap_or_else(|| CallRecord {
-            revision: String::new(),
-            capabilities: Default::default(),
-            client: None,
-            companions: false,
-            refused: None,
-            progress_token: None,
-            arguments: None,
-            answer_within_ms: None,
-            fingerprint: None,
-            waiting: None,
-        });
+        let call: CallRecord = call.unwrap_or_default();
         Context { engine, call: Arc::new(call), handed_out: Arc::default() }
     }
 
@@ -67,12 +57,29 @@ impl Context {
     /// Who called, and with what.
     #[must_use]
     pub fn caller(&self) -> Caller {
-        Caller {
-            principal: self.engine.owner().cloned(),
-            client_info: self.call.client.clone(),
-            capabilities: Map::clone(&self.call.capabilities.0),
-            revision: Revision::named(&self.call.revision),
-        }
+        self.call.caller(self.engine.owner())
+    }
+
+    /// The secret of this name that came with the call: see
+    /// [`Identity::credential`](crate::Identity::credential). Children have those of their parent.
+    ///
+    /// Get it in the step that uses it. If this process lacks the key that it was encrypted with, the
+    /// error has the code `credential_key` and can be retried: a step with a [`Retry`](steadfast_engine::Retry) goes
+    /// on when the server was started again with the key.
+    ///
+    /// ```
+    /// # use steadfast_mcp::{Context, Secret};
+    /// # use steadfast_engine::Result;
+    /// # async fn open_issue(_: &Secret) -> Result<u64> { Ok(7) }
+    /// # async fn tool(ctx: Context) -> Result<u64> {
+    /// let open = || async { open_issue(&ctx.credential("github")?).await };
+    /// let issue = ctx.step("open an issue", open).await?;
+    /// # Ok(issue)
+    /// # }
+    /// ```
+    pub fn credential(&self, name: &str) -> steadfast_engine::Result<Secret> {
+        let keys = self.engine.attached::<Keys>().unwrap_or_default();
+        self.call.credential(&keys, self.engine.owner(), self.engine.origin(), name)
     }
 
     /// Tells those who watch it that the content of a resource has changed: once, with the next commit, and

@@ -15,6 +15,7 @@ use crate::{
     notices::Notices,
     outlet::Outlet,
     repeat::Sent,
+    secret::Keys,
     session::{Session, Sessions},
     settings::Settings,
     wire::{Id, Object, Revision, meta},
@@ -22,7 +23,7 @@ use crate::{
 
 /// Who the server is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct Implementation {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) title: Option<String>,
@@ -31,7 +32,7 @@ pub(crate) struct Identity {
     pub(crate) instructions: Option<String>,
 }
 
-impl Identity {
+impl Implementation {
     /// As a client of this revision reads it.
     pub(crate) fn render(&self, revision: Revision) -> Value {
         let mut info = json!({ "name": self.name, "version": self.version });
@@ -54,11 +55,13 @@ impl Identity {
 
 /// The front.
 pub(crate) struct Front {
-    pub(crate) identity: Identity,
+    pub(crate) identity: Implementation,
     pub(crate) settings: Settings,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) notices: Notices,
     pub(crate) engine: Engine,
+    /// What credentials of callers are encrypted with.
+    pub(crate) keys: Keys,
     pub(crate) sessions: Sessions,
     /// How often each principal asks for its tasks.
     pub(crate) polls: Rate,
@@ -79,10 +82,11 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(
-        identity: Identity,
+        identity: Implementation,
         settings: Settings,
         catalog: Arc<Catalog>,
         engine: Engine,
+        keys: Keys,
         anonymous: Principal,
     ) -> Arc<Front> {
         let signature =
@@ -102,6 +106,7 @@ impl Front {
             settings,
             catalog,
             engine,
+            keys,
             anonymous,
             draining: CancellationToken::new(),
             background: TaskTracker::new(),

@@ -6,6 +6,7 @@
 //! * [`Context`] is what a durable tool can do: all of the engine's, and what needs a client, such as
 //!   questions.
 
+mod activity;
 mod ask;
 mod audit;
 mod catalog;
@@ -14,6 +15,7 @@ mod connection;
 mod context;
 mod front;
 mod http;
+mod identity;
 mod limiter;
 #[doc(hidden)]
 pub mod macros;
@@ -21,12 +23,14 @@ mod method;
 mod notices;
 mod outlet;
 mod repeat;
+mod secret;
 mod server;
 mod session;
 mod settings;
 mod stdio;
 mod wire;
 
+pub use activity::OfCall;
 pub use ask::{
     Ask, AskRoots, AskSample, AskUrl, Root, Sample, SampleMessage, SampleReply, UrlReply,
 };
@@ -37,6 +41,8 @@ pub use catalog::{
 pub use client::Caller;
 pub use context::{Context, protocol_error};
 pub use http::{Auth, Bearer};
+pub use identity::Identity;
+pub use secret::{BadKey, CredentialKey, Secret};
 pub use server::{Running, Server};
 pub use settings::Settings;
 pub use wire::{Annotations, CallResult, Content, Contents, Icon, Id, Revision, Role, RpcError};

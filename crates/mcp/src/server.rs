@@ -8,14 +8,15 @@ use steadfast_core::Principal;
 use steadfast_engine::{ActivityContext, Builder, Engine};
 
 use crate::{
-    Prompt, Resource, Template, Tool,
+    CredentialKey, Identity, Prompt, Resource, Template, Tool,
     catalog::{
         Body, Catalog, Change, Offer, PromptBody, PromptEntry, ResourceEntry, TemplateEntry,
         ToolEntry, Unfit,
     },
-    front::{Front, Identity},
+    front::{Front, Implementation},
     http::{self, Auth, Http},
     method::companions,
+    secret::Keys,
     settings::Settings,
     stdio,
     wire::Icon,
@@ -24,9 +25,10 @@ use crate::{
 /// A server that is being put together.
 #[derive(Default)]
 pub struct Server {
-    identity: Identity,
+    identity: Implementation,
     settings: Settings,
     auth: Auth,
+    keys: Vec<CredentialKey>,
     tools: Vec<Tool>,
     prompts: Vec<Prompt>,
     resources: Vec<Resource>,
@@ -39,8 +41,11 @@ type Configure = Box<dyn FnOnce(Builder) -> Builder + Send>;
 impl Server {
     /// A server of this name that offers nothing yet.
     pub fn new(name: impl Into<String>) -> Server {
-        let identity =
-            Identity { name: name.into(), version: "0.0.0".into(), ..Identity::default() };
+        let identity = Implementation {
+            name: name.into(),
+            version: "0.0.0".into(),
+            ..Implementation::default()
+        };
         Server { identity, ..Server::default() }
     }
 
@@ -153,6 +158,24 @@ impl Server {
         self
     }
 
+    /// A key that callers' [credentials](Identity::credential) are encrypted with before they are stored.
+    /// Keep it out of the store, and out of its backups.
+    ///
+    /// The first encrypts, all decrypt: to change it, put the new one before the old, and take the old
+    /// one away when all calls that began under it are gone.
+    #[must_use]
+    pub fn credential_key(mut self, key: CredentialKey) -> Server {
+        self.keys.push(key);
+        self
+    }
+
+    /// Sets all such keys.
+    #[must_use]
+    pub fn credential_keys(mut self, keys: impl IntoIterator<Item = CredentialKey>) -> Server {
+        self.keys = keys.into_iter().collect();
+        self
+    }
+
     /// The settings as they are now.
     pub fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
@@ -160,6 +183,11 @@ impl Server {
 
     /// Starts it on an engine that is about to start.
     pub fn start(self, mut engine: Builder) -> Result<Running, Unfit> {
+        let keys = Keys::new(self.keys);
+        if self.auth.attaches() && keys.is_empty() {
+            return Err(Unfit::NoCredentialKey);
+        }
+        engine = engine.attach(keys.clone());
         for change in self.engine {
             engine = change(engine);
         }
@@ -196,6 +224,7 @@ impl Server {
             self.settings,
             Arc::new(catalog),
             engine.start(),
+            keys,
             principal("anonymous"),
         );
         let posted = front.clone();
@@ -263,14 +292,15 @@ impl Running {
         self.serve_io(principal, tokio::io::stdin(), tokio::io::stdout()).await
     }
 
-    /// The same over any pair of byte streams, such as a Unix socket.
+    /// The same over any pair of byte streams, such as a Unix socket. The caller is a principal, or one
+    /// with claims.
     pub async fn serve_io(
         &self,
-        principal: Principal,
+        caller: impl Into<Identity>,
         input: impl tokio::io::AsyncRead + Unpin,
         output: impl tokio::io::AsyncWrite + Unpin + Send + 'static,
     ) -> io::Result<()> {
-        stdio::serve(self.front().clone(), principal, input, output).await
+        stdio::serve(self.front().clone(), caller.into(), input, output).await
     }
 
     /// The engine, to start and steer tasks from Rust.

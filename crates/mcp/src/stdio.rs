@@ -2,13 +2,13 @@
 
 use std::{io, sync::Arc};
 
-use steadfast_core::Principal;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::mpsc,
 };
 
 use crate::{
+    Identity,
     connection::Connection,
     front::Front,
     outlet::{Outlet, Said},
@@ -19,14 +19,15 @@ use crate::{
 /// then are not waited for.
 pub(crate) async fn serve(
     front: Arc<Front>,
-    principal: Principal,
+    caller: Identity,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
+    caller.check(!front.keys.is_empty()).map_err(io::Error::other)?;
     let (outlet, messages) = Outlet::new();
     let writer = tokio::spawn(write(messages, output));
-    let connection = Connection::new(front, principal, outlet);
-    let read = read(&connection, input).await;
+    let connection = Connection::new(front, caller.principal.clone(), outlet);
+    let read = read(&connection, &caller, input).await;
     connection.abandon().await;
     drop(connection);
     writer.abort();
@@ -44,7 +45,11 @@ async fn write(mut messages: mpsc::Receiver<Said>, mut output: impl AsyncWrite +
     }
 }
 
-async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> io::Result<()> {
+async fn read(
+    connection: &Arc<Connection>,
+    caller: &Identity,
+    input: impl AsyncRead + Unpin,
+) -> io::Result<()> {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
     loop {
@@ -62,7 +67,7 @@ async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> io
                 connection.outlet.send(error_response(None, &error)).await;
             }
             Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
-            Line::Whole => connection.take(&line).await,
+            Line::Whole => connection.take(caller, &line).await,
         }
     }
 }

@@ -33,6 +33,14 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", env = "STEADFAST_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
+    /// Encrypt credentials of callers with a key from this file before they are stored: 32 bytes in
+    /// hexadecimal or base64
+    ///
+    /// Only its owner and group may have access. It may have several keys, a line each: the first
+    /// encrypts, all decrypt. Keep it away from the store and its backups.
+    #[arg(long, value_name = "FILE", env = "STEADFAST_CREDENTIAL_KEY_FILE")]
+    pub credential_key_file: Option<PathBuf>,
+
     /// Serve anybody, also on addresses other than loopback: all callers are one principal
     #[arg(long, env = "STEADFAST_ANONYMOUS")]
     pub anonymous: bool,
@@ -118,6 +126,7 @@ impl Flags {
             store: self.store.or(other.store),
             process_crash_only: self.process_crash_only || other.process_crash_only,
             token_file: self.token_file.or(other.token_file),
+            credential_key_file: self.credential_key_file.or(other.credential_key_file),
             anonymous: self.anonymous || other.anonymous,
             anonymous_list: self.anonymous_list || other.anonymous_list,
             companions: self.companions || other.companions,

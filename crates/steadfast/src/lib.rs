@@ -58,6 +58,7 @@
 //!   server: [`engine`] has a `Context` and a `Tool` of its own.
 
 mod flags;
+mod keys;
 mod run;
 
 use std::{path::Path, sync::Arc};
@@ -99,10 +100,11 @@ pub mod prelude {
 
     pub use crate::{Flags, Run};
     pub use steadfast_mcp::{
-        Annotations, Auth, CallResult, Caller, Completing, Content, Contents, Context, Icon,
-        NoInput, Output, Prompt, PromptMessage, PromptOutput, PromptResult, Resource,
-        ResourceOutput, Role, Running, Sample, SampleMessage, SampleReply, Server, Structured,
-        TaskSupport, Template, Tool, ToolAnnotations, UrlReply, protocol_error,
+        Annotations, Auth, Bearer, CallResult, Caller, Completing, Content, Contents, Context,
+        CredentialKey, Icon, Identity, NoInput, OfCall, Output, Prompt, PromptMessage,
+        PromptOutput, PromptResult, Resource, ResourceOutput, Role, Running, Sample, SampleMessage,
+        SampleReply, Secret, Server, Structured, TaskSupport, Template, Tool, ToolAnnotations,
+        UrlReply, protocol_error,
     };
 }
 

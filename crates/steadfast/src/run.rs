@@ -12,7 +12,7 @@ use steadfast_engine::{Builder, Engine, Error, Principal, Result, Ttl};
 use steadfast_mcp::{Auth, Running, Server};
 use steadfast_store::Store;
 
-use crate::{Durability, Flags, Options};
+use crate::{Durability, Flags, Options, keys::read_keys};
 
 /// Running a server: in scope with the prelude.
 pub trait Run: Sized {
@@ -82,6 +82,9 @@ fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     if flags.validate_effects {
         // After what the code says of the engine, which must not undo it.
         server = server.engine(Builder::validate_effects);
+    }
+    if let Some(file) = &flags.credential_key_file {
+        server = server.credential_keys(read_keys(file)?);
     }
     Ok(match &flags.token_file {
         Some(file) => server.auth(Auth::tokens(read_tokens(file)?)),

@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) call: Option<Json>,
     /// The session that it was started in, for itself and its children.
     pub(crate) session: Option<String>,
+    /// The task that the call started.
+    pub(crate) origin: TaskId,
     pub(crate) cancel: CancellationToken,
     /// With effect validation: all that the code asked for.
     pub(crate) asked: Option<Box<Mutex<Asked>>>,
@@ -94,6 +96,7 @@ impl Shared {
             trace: self.trace.clone(),
             call: self.call.clone(),
             session: self.session.clone(),
+            origin: self.origin.clone(),
             cancel: self.cancel.clone(),
             asked: Some(Box::default()),
             muted: AtomicBool::new(false),
@@ -151,6 +154,20 @@ impl Context {
     #[must_use]
     pub fn call(&self) -> Option<&Json> {
         self.shared.call.as_ref()
+    }
+
+    /// The task that the [call](Context::call) started: this one, or that of which it is a child, a
+    /// child's child, or a rerun.
+    #[must_use]
+    pub fn origin(&self) -> &TaskId {
+        &self.shared.origin
+    }
+
+    /// What the program gave the engine for the code of its tasks: see
+    /// [`Builder::attach`](crate::Builder::attach).
+    #[must_use]
+    pub fn attached<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.shared.core.attached()
     }
 
     /// Fires when the task is cancelled. For work that a step started elsewhere; the step's own

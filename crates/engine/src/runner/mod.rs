@@ -234,6 +234,7 @@ impl Runner {
             trace: about.trace.clone(),
             call: about.call.clone(),
             session: about.session.clone(),
+            origin: about.origin.clone().unwrap_or_else(|| row.id.clone()),
             cancel: CancellationToken::new(),
             asked: validates.then(Default::default),
             muted: Default::default(),

@@ -49,6 +49,9 @@ pub struct TaskInfo {
     pub trace: Option<String>,
     /// What was said of the call that started it.
     pub call: Option<Json>,
+    /// The task that the call started: this one, or that of which it is a child, a child's child, or a
+    /// rerun.
+    pub origin: TaskId,
     /// What the task last said of itself.
     pub message: Option<String>,
     /// How far it is.
@@ -145,6 +148,7 @@ pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
     let tool = registry.tools.get(&row.tool);
     let mut info = TaskInfo {
         served: tool.is_some_and(|tool| tool.serves(row.version)),
+        origin: about.origin.unwrap_or_else(|| row.id.clone()),
         id: row.id,
         tool: row.tool,
         version: row.version,

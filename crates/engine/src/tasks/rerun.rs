@@ -47,7 +47,8 @@ impl Tasks {
         }
         let kept = keep(id, history, &from)?;
         let about: About = blob::read(&row.about).map_err(CallError::Store)?;
-        let about = About { parent: None, rerun_of: Some(id.clone()), ..about };
+        let origin = about.origin.clone().or_else(|| Some(id.clone()));
+        let about = About { parent: None, rerun_of: Some(id.clone()), origin, ..about };
         let core = &self.core;
         let new = core.new_id();
         let events = kept.iter().map(encode).collect();

@@ -193,6 +193,7 @@ impl Start {
             trace: self.trace,
             call,
             session: self.session,
+            origin: None,
             retention: retention(&core, &self.tool, self.ttl),
         };
         let mut task = NewTask {
@@ -380,6 +381,7 @@ pub(crate) fn new_child(
         trace: parent.trace.clone(),
         call: parent.call.clone(),
         session: parent.session.clone(),
+        origin: Some(parent.origin.clone()),
         retention: retention(core, tool, None),
     };
     NewTask {

@@ -70,6 +70,12 @@ pub enum Unfit {
     /// A URI template is not one that we can match.
     #[error("{0:?} is no URI template that can be matched: {1}")]
     Template(String, &'static str),
+    /// The server's [`Auth`](crate::Auth) attaches credentials.
+    #[error(
+        "callers come with credentials, and there is no key to encrypt them with: give one with \
+         --credential-key-file, or in code with Server::credential_key"
+    )]
+    NoCredentialKey,
 }
 
 /// Everything that is offered at one moment.

@@ -25,6 +25,7 @@ pub(crate) use sse::Connections;
 use steadfast_core::Principal;
 
 use crate::{
+    Identity,
     front::Front,
     session::Session,
     wire::{RpcError, code, error_response},
@@ -59,16 +60,16 @@ async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
 }
 
 async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let headers = &parts.headers;
-    let principal = match enter(&http, &parts.uri, headers).await {
-        Ok(principal) => principal,
+    let (mut parts, body) = request.into_parts();
+    let caller = match enter(&http, &parts.uri, &mut parts.headers).await {
+        Ok(caller) => caller,
         Err(refused) => return *refused,
     };
+    let headers = &parts.headers;
     match parts.method {
-        Method::POST => post::post(&http.front, principal, headers, body).await,
-        Method::GET => get::get(&http.front, &principal, headers).await,
-        Method::DELETE => delete(&http.front, &principal, headers).await,
+        Method::POST => post::post(&http.front, caller, headers, body).await,
+        Method::GET => get::get(&http.front, &caller.principal, headers).await,
+        Method::DELETE => delete(&http.front, &caller.principal, headers).await,
         _ => {
             let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE");
             refused
@@ -80,9 +81,9 @@ async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
 }
 
 /// Who comes in, if it may.
-async fn enter(http: &Http, uri: &Uri, headers: &HeaderMap) -> Result<Principal, Box<Response>> {
+async fn enter(http: &Http, uri: &Uri, headers: &mut HeaderMap) -> Result<Identity, Box<Response>> {
     guard::check(&http.front.settings, uri, headers)?;
-    http.auth.principal(headers, &http.front.anonymous).await.map_err(Box::new)
+    http.auth.identify(&http.front, headers).await.map_err(Box::new)
 }
 
 /// Whether a body says that it is JSON.

@@ -20,6 +20,7 @@ use super::{
     text,
 };
 use crate::{
+    Identity,
     client::Client,
     front::{Answered, Front, Meta, Request},
     method::{self, Opening, Routed, initialize},
@@ -34,7 +35,7 @@ use crate::{
 
 pub(super) async fn post(
     front: &Arc<Front>,
-    principal: Principal,
+    caller: Identity,
     headers: &HeaderMap,
     body: Body,
 ) -> Response {
@@ -59,13 +60,15 @@ pub(super) async fn post(
         Err(bad) => bad_message(bad),
         Ok(Received::One(Message::Request { id, method, params })) => {
             let params = params.map_or("{}", |params| params.get());
-            one_request(front, principal, headers, id, &method, params).await
+            one_request(front, caller, headers, id, &method, params).await
         }
-        Ok(Received::One(message)) => match said(front, &principal, headers, message).await {
-            Ok(()) => empty(StatusCode::ACCEPTED),
-            Err(refused) => *refused,
-        },
-        Ok(Received::Batch(messages)) => batch(front, &principal, headers, messages).await,
+        Ok(Received::One(message)) => {
+            match said(front, &caller.principal, headers, message).await {
+                Ok(()) => empty(StatusCode::ACCEPTED),
+                Err(refused) => *refused,
+            }
+        }
+        Ok(Received::Batch(messages)) => batch(front, &caller, headers, messages).await,
     }
 }
 
@@ -105,7 +108,7 @@ fn answered(status: u16, message: String) -> Response {
 
 async fn one_request(
     front: &Arc<Front>,
-    principal: Principal,
+    caller: Identity,
     headers: &HeaderMap,
     id: Id,
     method: &str,
@@ -127,15 +130,15 @@ async fn one_request(
     let header = text(headers, VERSION);
     let stateless = |name: &str| Revision::named(name).is_some_and(Revision::is_stateless);
     let (client, session, meta) = if read.version.is_some() || header.is_some_and(stateless) {
-        match modern(front, principal, headers, method, params, read) {
+        match modern(front, caller, headers, method, params, read) {
             Ok((client, meta)) => (client, None, meta),
             Err(error) => return failed(&id, &error),
         }
     } else if method == "initialize" {
-        return begin(front, principal, &id, params).await;
+        return begin(front, caller, &id, params).await;
     } else {
-        match legacy(front, &principal, headers).await {
-            Ok(session) => (session.client.clone(), Some(session), read.meta),
+        match legacy(front, &caller.principal, headers).await {
+            Ok(session) => (session.client.for_request(caller), Some(session), read.meta),
             Err(refused) => return *refused,
         }
     };
@@ -273,7 +276,7 @@ impl Owned {
 /// A request of 2026-07-28: it says itself who the client is.
 fn modern(
     front: &Front,
-    principal: Principal,
+    caller: Identity,
     headers: &HeaderMap,
     method: &str,
     params: &str,
@@ -298,7 +301,7 @@ fn modern(
     let revision = method::stateless_revision(&version)?;
     repeated::check(front, headers, method, params)?;
     let capabilities = read.capabilities.ok_or_else(|| missing("clientCapabilities"))?;
-    Ok((Client { principal, revision, capabilities, info: read.info }, read.meta))
+    Ok((Client::new(caller, revision, capabilities, read.info), read.meta))
 }
 
 /// The session of a request up to 2025-11-25.
@@ -321,12 +324,12 @@ async fn legacy(
     session(front, id, principal).await
 }
 
-async fn begin(front: &Arc<Front>, principal: Principal, id: &Id, params: &str) -> Response {
+async fn begin(front: &Arc<Front>, caller: Identity, id: &Id, params: &str) -> Response {
     let opening = match Opening::read(params) {
         Ok(opening) => opening,
         Err(error) => return failed(id, &error),
     };
-    let client = match opening.client(principal).within_limits() {
+    let client = match opening.client(caller).within_limits() {
         Ok(client) => client,
         Err(error) => return failed(id, &error),
     };
@@ -391,11 +394,11 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
 /// Several messages at once, as only 2025-03-26 has it.
 async fn batch(
     front: &Arc<Front>,
-    principal: &Principal,
+    caller: &Identity,
     headers: &HeaderMap,
     messages: Vec<Result<Message<'_>, BadMessage>>,
 ) -> Response {
-    let session = match legacy(front, principal, headers).await {
+    let session = match legacy(front, &caller.principal, headers).await {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -414,7 +417,7 @@ async fn batch(
             }
             Ok(Message::Request { id, method, params }) => {
                 let params = params.map_or("{}", |params| params.get());
-                replies.push(in_batch(front, &session, &id, &method, params).await);
+                replies.push(in_batch(front, caller, &session, &id, &method, params).await);
             }
             Ok(message) => hear(front, &session, message).await,
         }
@@ -428,6 +431,7 @@ async fn batch(
 /// A request of a batch. What it says on its way goes to the session's own stream.
 async fn in_batch(
     front: &Arc<Front>,
+    caller: &Identity,
     session: &Arc<Session>,
     id: &Id,
     method: &str,
@@ -443,7 +447,7 @@ async fn in_batch(
             id,
             method,
             params,
-            client: session.client.clone(),
+            client: session.client.for_request(caller.clone()),
             session: Some(session.clone()),
             meta,
             outlet,

@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Limited};
 use steadfast_core::Principal;
 
 use super::{Http, empty, enter, refusal, stream};
-use crate::{connection::Connection, outlet::Outlet, session::random_id};
+use crate::{Identity, connection::Connection, outlet::Outlet, session::random_id};
 
 /// Where clients post to.
 pub(super) const MESSAGES: &str = "/messages";
@@ -38,9 +38,9 @@ impl Connections {
 
 /// Opens the stream.
 pub(super) async fn open(State(http): State<Arc<Http>>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    let principal = match enter(&http, &parts.uri, &parts.headers).await {
-        Ok(principal) => principal,
+    let (mut parts, _) = request.into_parts();
+    let caller = match enter(&http, &parts.uri, &mut parts.headers).await {
+        Ok(caller) => caller,
         Err(refused) => return *refused,
     };
     let front = &http.front;
@@ -52,7 +52,8 @@ pub(super) async fn open(State(http): State<Arc<Http>>, request: Request) -> Res
         );
     }
     let (outlet, messages) = Outlet::new();
-    let (id, connection) = (random_id(), Connection::new(front.clone(), principal, outlet.clone()));
+    let (id, principal) = (random_id(), caller.principal);
+    let connection = Connection::new(front.clone(), principal, outlet.clone());
     http.connections.map().insert(id.clone(), connection);
     let (ending, over) = (http.clone(), id.clone());
     front.background.spawn(async move {
@@ -72,12 +73,12 @@ pub(super) async fn open(State(http): State<Arc<Http>>, request: Request) -> Res
 
 /// Takes a message. What there is to say to it goes out on the stream.
 pub(super) async fn post(State(http): State<Arc<Http>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let principal = match enter(&http, &parts.uri, &parts.headers).await {
-        Ok(principal) => principal,
+    let (mut parts, body) = request.into_parts();
+    let caller = match enter(&http, &parts.uri, &mut parts.headers).await {
+        Ok(caller) => caller,
         Err(refused) => return *refused,
     };
-    match take(&http, &principal, &parts.uri, &parts.headers, body).await {
+    match take(&http, &caller, &parts.uri, &parts.headers, body).await {
         Ok(()) => empty(StatusCode::ACCEPTED),
         Err((status, message)) => refusal(status, &message),
     }
@@ -85,7 +86,7 @@ pub(super) async fn post(State(http): State<Arc<Http>>, request: Request) -> Res
 
 async fn take(
     http: &Http,
-    principal: &Principal,
+    caller: &Identity,
     uri: &Uri,
     headers: &HeaderMap,
     body: Body,
@@ -96,13 +97,13 @@ async fn take(
     }
     let mut pairs = uri.query().unwrap_or_default().split('&');
     let id = pairs.find_map(|pair| pair.strip_prefix("sessionId="));
-    let connection = id.and_then(|id| http.connections.get(id, principal));
+    let connection = id.and_then(|id| http.connections.get(id, &caller.principal));
     let gone = || (StatusCode::NOT_FOUND, "there is no such connection; open /sse again".into());
     let connection = connection.ok_or_else(gone)?;
     let limit = http.front.settings.max_body;
     let body = Limited::new(body, limit).collect().await.map_err(|_| {
         (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {limit} bytes"))
     })?;
-    connection.take(&body.to_bytes()).await;
+    connection.take(caller, &body.to_bytes()).await;
     Ok(())
 }

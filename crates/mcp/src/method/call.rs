@@ -19,7 +19,9 @@ use crate::{
     client::{CallRecord, Client, Waiting},
     context::HANDED_OUT,
     front::{Front, Request, millis},
+    identity::Claims,
     repeat::{fingerprint, idempotency_key, request_key},
+    secret::{Place, Sealed},
     wire::{Object, RpcError, meta},
 };
 
@@ -134,9 +136,12 @@ impl Call<'_> {
         };
         let print = key.is_some().then(|| self.fingerprint());
         let client = &self.request.client;
+        let (id, credentials) = self.seal()?;
         let in_rounds = client.revision.is_stateless() && (!followed || self.hands_itself_out());
         let record = CallRecord {
             revision: client.revision.name().into(),
+            claims: Claims::clone(&client.claims),
+            credentials,
             capabilities: client.capabilities.clone(),
             client: client.info.clone(),
             companions: self.front.settings.companions,
@@ -152,6 +157,9 @@ impl Call<'_> {
             }),
         };
         let mut start = self.tasks().start(self.engine_name, &self.arguments).call(&record);
+        if let Some(id) = id {
+            start = start.id(id);
+        }
         if let Some(key) = key {
             start = start.request_key(key);
         }
@@ -178,6 +186,20 @@ impl Call<'_> {
             start = start.trace(trace);
         }
         start.await.map_err(task_error)
+    }
+
+    /// The credentials that came with the request, encrypted for the task that is to be started; and its
+    /// id, if that has to be known for it.
+    fn seal(&self) -> Result<(Option<TaskId>, Sealed), RpcError> {
+        let (front, client) = (self.front, &self.request.client);
+        if client.credentials.is_empty() {
+            return Ok((None, Sealed::new()));
+        }
+        let id = front.engine.new_id();
+        let place = Place { principal: &client.principal, call: &id };
+        // Who comes with credentials where there is no key got no further than the door.
+        let sealed = front.keys.seal(place, &client.credentials).ok_or_else(RpcError::internal)?;
+        Ok((Some(id), sealed))
     }
 
     /// Refuses a request that has the id or the key of another.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Reply, params};
 use crate::{
+    Identity,
     catalog::Body,
     client::{Capabilities, Client},
     front::{Front, LEVELS, Request, level},
@@ -33,14 +34,12 @@ impl Opening {
     }
 
     /// The client, in the revision that it asked for, or the newest that it may know.
-    pub(crate) fn client(self, principal: steadfast_core::Principal) -> Client {
+    pub(crate) fn client(self, caller: Identity) -> Client {
         let asked = Revision::named(&self.protocol_version).filter(|r| !r.is_stateless());
-        Client {
-            principal,
-            revision: asked.unwrap_or(Revision::NEWEST_WITH_SESSIONS),
-            capabilities: self.capabilities,
-            info: self.client_info,
-        }
+        let revision = asked.unwrap_or(Revision::NEWEST_WITH_SESSIONS);
+        let client = Client::new(caller, revision, self.capabilities, self.client_info);
+        // Those are for calls, each of which has its own.
+        Client { credentials: Default::default(), ..client }
     }
 }
 

@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use steadfast_core::Principal;
 
 use super::Session;
 use crate::{
     client::{Capabilities, Client},
+    identity::Claims,
     wire::Revision,
 };
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record {
     principal: Principal,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    claims: Claims,
     revision: String,
     #[serde(default)]
     capabilities: Capabilities,
@@ -42,6 +45,7 @@ impl Record {
         let state = session.state();
         let record = Record {
             principal: client.principal.clone(),
+            claims: Claims::clone(&client.claims),
             revision: client.revision.name().into(),
             capabilities: client.capabilities.clone(),
             client: client.info.clone(),
@@ -67,6 +71,8 @@ impl Record {
             id.into(),
             Client {
                 principal: record.principal,
+                claims: record.claims.into(),
+                credentials: Default::default(),
                 revision,
                 capabilities: record.capabilities,
                 info: record.client,

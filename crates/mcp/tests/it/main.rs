@@ -10,6 +10,7 @@ mod tools;
 mod traffic;
 
 mod asking;
+mod callers;
 mod calls_2026;
 mod companions;
 mod entry;
@@ -21,6 +22,7 @@ mod rounds_2026;
 mod sessions;
 mod sse_2024;
 mod stdio;
+mod strangers;
 mod tasks_2025;
 mod tasks_2026;
 mod theirs;

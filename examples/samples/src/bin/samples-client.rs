@@ -10,19 +10,22 @@ use serde_json::{Map, Value, json};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "usage: samples-client [--url URL] call TOOL [ARGUMENTS AS JSON]
-       samples-client [--url URL] resume TASK
-       samples-client [--url URL] cancel TASK
-The URL is http://127.0.0.1:8787/mcp unless it is given.";
+const HELP: &str = "usage: samples-client [OPTIONS] call TOOL [ARGUMENTS AS JSON]
+       samples-client [OPTIONS] resume TASK
+       samples-client [OPTIONS] cancel TASK
+Options: --url URL (http://127.0.0.1:8787/mcp unless it is given), --token BEARER-TOKEN";
 
 fn main() -> Result<()> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let mut url = "http://127.0.0.1:8787/mcp".to_owned();
-    if words.first().is_some_and(|word| word == "--url") && words.len() > 1 {
-        url = words.remove(1);
-        words.remove(0);
+    let mut client = Client { url: "http://127.0.0.1:8787/mcp".into(), token: None };
+    while words.first().is_some_and(|word| word.starts_with("--")) && words.len() > 1 {
+        let value = words.remove(1);
+        match words.remove(0).as_str() {
+            "--url" => client.url = value,
+            "--token" => client.token = Some(value),
+            _ => return Err(HELP.into()),
+        }
     }
-    let client = Client { url };
     match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["call", tool] => client.call(tool, json!({})),
         ["call", tool, arguments] => client.call(tool, serde_json::from_str(arguments)?),
@@ -36,6 +39,7 @@ fn main() -> Result<()> {
 
 struct Client {
     url: String,
+    token: Option<String>,
 }
 
 impl Client {
@@ -52,8 +56,11 @@ impl Client {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let agent: ureq::Agent =
             ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent
-            .post(&self.url)
+        let mut request = agent.post(&self.url);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let mut response = request
             .header("Accept", "application/json, text/event-stream")
             .header("MCP-Protocol-Version", "2026-07-28")
             .header("Mcp-Method", method)
