@@ -1,8 +1,8 @@
 //! `#[resource]`.
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Error, LitStr, Result, Token, parse::ParseStream};
+use quote::{quote, quote_spanned};
+use syn::{Error, LitStr, Result, Token, parse::ParseStream, spanned::Spanned};
 
 use crate::{
     about::About,
@@ -29,10 +29,6 @@ pub(crate) fn expand(input: ParseStream<'_>, function: &Function) -> Result<Toke
         if !about.take(&argument)? {
             mime_type = Some(argument.text()?);
         }
-    }
-    if let Some(context) = &function.context {
-        let message = "a resource is read outside of any task, and has no `Context`: leave it out";
-        return Err(Error::new_spanned(context, message));
     }
     let values = uri::values(&uri)?;
     check_values(&uri, &values, &function.parameters)?;
@@ -89,13 +85,26 @@ fn check_values(uri: &LitStr, values: &[String], parameters: &[Parameter]) -> Re
     Ok(())
 }
 
+/// One that has a context is durable.
+fn how(function: &Function) -> &'static str {
+    if function.context.is_some() { "durable" } else { "new" }
+}
+
+/// The context, if there is one, with what separates it from what follows. One of the wrong type is shown
+/// where it was written.
+fn context(function: &Function) -> Option<TokenStream> {
+    function.context.as_ref().map(|ty| quote_spanned!(ty.span()=> __context,))
+}
+
 fn resource(function: &Function, uri: &LitStr, about: &About) -> TokenStream {
     let (name, own) = (about.name(function), &function.item.sig.ident);
     // If there is a parameter at all it is the URI.
     let uris = function.parameters.iter().map(|_| uri);
-    let body = result(function, &quote!(#own::call(#(::std::string::String::from(#uris)),*)));
-    let maker = function.maker("Resource", "new");
-    quote!(#maker(#uri, #name, || async move { #body }))
+    let context = context(function);
+    let call = quote!(#own::call(#context #(::std::string::String::from(#uris)),*));
+    let body = result(function, &call);
+    let maker = function.maker("Resource", how(function));
+    quote!(#maker(#uri, #name, |#context| async move { #body }))
 }
 
 fn template(function: &Function, uri: &LitStr, values: &[String], about: &About) -> TokenStream {
@@ -107,10 +116,11 @@ fn template(function: &Function, uri: &LitStr, values: &[String], about: &About)
             false => quote!(__uri),
         }
     });
-    let body = result(function, &quote!(#own::call(#(#arguments),*)));
-    let maker = function.maker("Template", "new");
+    let context = context(function);
+    let body = result(function, &quote!(#own::call(#context #(#arguments),*)));
+    let maker = function.maker("Template", how(function));
     quote! {
-        #maker(#uri, #name, |__uri, mut __values: #private::Values| async move {
+        #maker(#uri, #name, |#context __uri, mut __values: #private::Values| async move {
             #body
         })
     }

@@ -10,8 +10,8 @@ use steadfast_engine::{ActivityContext, Builder, Engine};
 use crate::{
     CredentialKey, Identity, Prompt, Resource, Template, Tool,
     catalog::{
-        Body, Catalog, Change, Offer, PromptBody, PromptEntry, ResourceEntry, TemplateEntry,
-        ToolEntry, Unfit,
+        Body, Catalog, Change, Offer, PromptBody, PromptEntry, ReadBody, ResourceEntry,
+        TemplateEntry, ToolEntry, Unfit,
     },
     front::{Front, Implementation},
     http::{self, Auth, Http},
@@ -210,10 +210,16 @@ impl Server {
         for resource in self.resources {
             let entry = ResourceEntry::new(resource)?;
             let uri = entry.uri().to_owned();
+            if let ReadBody::Durable(tool) = entry.body() {
+                engine = engine.tool(steadfast_engine::Tool::clone(tool));
+            }
             offer.resources.add("resource", &uri, entry)?;
         }
         for template in self.templates {
             let uri = template.uri_template.clone();
+            if let ReadBody::Durable(tool) = &template.body {
+                engine = engine.tool(steadfast_engine::Tool::clone(tool));
+            }
             offer.templates.add("template", &uri, TemplateEntry::new(template)?)?;
         }
         // A session is over some time after it was idle for too long.
@@ -351,8 +357,12 @@ impl Running {
     /// Offers one more resource.
     pub fn add_resource(&self, resource: impl Into<Resource>) -> Result<(), Unfit> {
         let entry = ResourceEntry::new(resource.into())?;
-        let uri = entry.uri().to_owned();
-        let add = |offer: &mut Offer| offer.resources.add("resource", &uri, entry).map(|()| true);
+        let (uri, body) = (entry.uri().to_owned(), entry.body().clone());
+        let add = |offer: &mut Offer| {
+            offer.resources.add("resource", &uri, entry)?;
+            self.serve_reading(body);
+            Ok(true)
+        };
         self.front().catalog.change(Change::Resources, add).map(drop)
     }
 
@@ -364,9 +374,21 @@ impl Running {
     /// Offers one more template of resources.
     pub fn add_template(&self, template: impl Into<Template>) -> Result<(), Unfit> {
         let template = template.into();
-        let (uri, entry) = (template.uri_template.clone(), TemplateEntry::new(template)?);
-        let add = |offer: &mut Offer| offer.templates.add("template", &uri, entry).map(|()| true);
+        let (uri, body) = (template.uri_template.clone(), template.body.clone());
+        let entry = TemplateEntry::new(template)?;
+        let add = |offer: &mut Offer| {
+            offer.templates.add("template", &uri, entry)?;
+            self.serve_reading(body);
+            Ok(true)
+        };
         self.front().catalog.change(Change::Resources, add).map(drop)
+    }
+
+    /// What reads a resource can be run before anybody sees it.
+    fn serve_reading(&self, body: ReadBody) {
+        if let ReadBody::Durable(tool) = body {
+            self.engine().add_tool(*tool);
+        }
     }
 
     /// Offers a template no more. Whether it was there.

@@ -107,6 +107,26 @@ async fn board() -> Result<String> {
     Ok("written".into())
 }
 
+/// A report that takes long to make.
+#[resource("test://report")]
+async fn report(ctx: Context) -> Result<String> {
+    ctx.step("look up", || effect("look up")).await?;
+    ctx.step("second", || slow("second")).await?;
+    Ok("all is well".into())
+}
+
+/// A file that is shown to who may see it.
+#[resource("test://files/{name}")]
+async fn file(ctx: Context, name: String) -> Result<String> {
+    ctx.step("before", || effect("before")).await?;
+    let answer = ctx.ask::<Approval>(format!("May you see {name}?")).await?;
+    ctx.step("after", || effect("after")).await?;
+    match answer {
+        Reply::Accepted(Approval { approve: true }) => Ok(format!("the content of {name}")),
+        _ => Err(protocol_error(-32002, "resource not found")),
+    }
+}
+
 /// Writes on the board.
 #[tool]
 async fn publish(ctx: Context) -> Result<()> {
@@ -144,6 +164,7 @@ async fn main() -> Result<()> {
     let _ = DIR.set(dir);
     let server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
     let server = server.tool(visits).prompt(interview).resource(board);
+    let server = server.resource(report).template(file);
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await
 }

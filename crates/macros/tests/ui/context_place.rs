@@ -10,9 +10,9 @@ async fn borrowed(ctx: &Context) -> Result<()> {
     Ok(())
 }
 
-#[resource("orders://terms")]
-async fn terms(ctx: Context) -> Result<String> {
-    Ok(String::new())
+#[resource("orders://{id}")]
+async fn order(id: String, ctx: Context) -> Result<String> {
+    Ok(id)
 }
 
 fn main() {}

@@ -2,13 +2,17 @@
 
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use steadfast_core::Json;
 use steadfast_engine::{Error, Result};
 
 use super::{BoxFuture, CompleteFns, Completing, Unfit, UriTemplate};
-use crate::wire::{Annotations, Contents, Icon, Object, Revision};
+use crate::{
+    Context,
+    repeat::digest,
+    wire::{Annotations, Contents, Icon, Object, Revision},
+};
 
 /// What a resource's function can return.
 #[diagnostic::on_unimplemented(
@@ -60,6 +64,69 @@ type Values = BTreeMap<String, String>;
 /// author gave.
 pub(crate) type ReadFn =
     Arc<dyn Fn(String, Values, Option<String>) -> BoxFuture<Result<Vec<Contents>>> + Send + Sync>;
+
+/// How a resource is read.
+#[derive(Clone)]
+pub(crate) enum ReadBody {
+    Plain(ReadFn),
+    Durable(Box<steadfast_engine::Tool>),
+}
+
+/// What the engine calls a resource begins with this: no tool can be named so.
+pub(crate) const RESOURCE: &str = "resource:";
+
+/// The longest URI that is the name of a resource to the engine as it is.
+const LONGEST: usize = 400;
+
+fn engine_name(uri: &str) -> String {
+    match uri.len() > LONGEST {
+        true => format!("{RESOURCE}{:016x}", digest(uri)),
+        false => format!("{RESOURCE}{uri}"),
+    }
+}
+
+/// What the task of a durable resource is started with.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Reading {
+    pub(crate) uri: String,
+    #[serde(default)]
+    pub(crate) values: Values,
+    /// The type that the author gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mime_type: Option<String>,
+}
+
+/// What it ends with, as the wire has it.
+#[derive(Serialize)]
+struct Read {
+    contents: Vec<Contents>,
+}
+
+/// A task that reads a resource.
+fn reading<O, F, Fut>(uri: &str, read: F) -> ReadBody
+where
+    O: ResourceOutput,
+    F: Fn(Context, Reading) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O>> + Send + 'static,
+{
+    let read = Arc::new(read);
+    let run = move |ctx: steadfast_engine::Context, reading: Reading| {
+        let read = read.clone();
+        async move {
+            let (uri, mime_type) = (reading.uri.clone(), reading.mime_type.clone());
+            let contents = read(Context::new(ctx), reading).await?;
+            let contents = contents.into_contents(&uri, mime_type.as_deref());
+            Ok(Read { contents: default_type(contents, mime_type) })
+        }
+    };
+    ReadBody::Durable(Box::new(steadfast_engine::Tool::new(engine_name(uri), run)))
+}
+
+/// The values of a template, as its author wants them.
+fn values_of<V: DeserializeOwned>(values: &Values) -> Result<V> {
+    let json = Json::of(values).and_then(|json| json.read());
+    json.map_err(|error| Error::new(format!("the URI's values can't be read: {error}")))
+}
 
 /// What a resource and a template have in common.
 #[derive(Clone, Default)]
@@ -151,7 +218,7 @@ pub struct Resource {
     pub(crate) uri: String,
     about: About,
     size: Option<u64>,
-    read: ReadFn,
+    pub(crate) body: ReadBody,
 }
 
 impl Resource {
@@ -166,8 +233,24 @@ impl Resource {
             let reading = read();
             Box::pin(async move { Ok(reading.await?.into_contents(&uri, mime_type.as_deref())) })
         });
-        let about = About { name: name.into(), ..About::default() };
-        Resource { uri: uri.into(), about, size: None, read }
+        Resource::with_body(uri.into(), name.into(), ReadBody::Plain(read))
+    }
+
+    /// A durable resource: its function has a [`Context`], with steps, state and questions.
+    pub fn durable<O, F, Fut>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Resource
+    where
+        O: ResourceOutput,
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+    {
+        let uri = uri.into();
+        let body = reading(&uri, move |ctx, _| read(ctx));
+        Resource::with_body(uri, name.into(), body)
+    }
+
+    fn with_body(uri: String, name: String, body: ReadBody) -> Resource {
+        let about = About { name, ..About::default() };
+        Resource { uri, about, size: None, body }
     }
 
     /// How many bytes it has.
@@ -184,7 +267,7 @@ pub struct Template {
     pub(crate) uri_template: String,
     about: About,
     pub(crate) completions: CompleteFns,
-    read: ReadFn,
+    pub(crate) body: ReadBody,
 }
 
 impl Template {
@@ -205,17 +288,39 @@ impl Template {
         let read: ReadFn = Arc::new(move |uri, values, mime_type| {
             let read = read.clone();
             Box::pin(async move {
-                let json = Json::of(&values).and_then(|json| json.read());
-                let values = json.map_err(|error| {
-                    Error::new(format!("the URI's values can't be read: {error}"))
-                })?;
-                let output = read(uri.clone(), values).await?;
+                let output = read(uri.clone(), values_of(&values)?).await?;
                 Ok(output.into_contents(&uri, mime_type.as_deref()))
             })
         });
-        let about = About { name: name.into(), ..About::default() };
-        let completions = CompleteFns::default();
-        Template { uri_template: uri_template.into(), about, completions, read }
+        Template::with_body(uri_template.into(), name.into(), ReadBody::Plain(read))
+    }
+
+    /// Durable resources: their function has a [`Context`] as well.
+    pub fn durable<V, O, F, Fut>(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        read: F,
+    ) -> Template
+    where
+        V: DeserializeOwned + Send + 'static,
+        O: ResourceOutput,
+        F: Fn(Context, String, V) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+    {
+        let (uri_template, read) = (uri_template.into(), Arc::new(read));
+        let body = reading(&uri_template, move |ctx, of: Reading| {
+            let read = read.clone();
+            async move {
+                let values = values_of(&of.values)?;
+                read(ctx, of.uri, values).await
+            }
+        });
+        Template::with_body(uri_template, name.into(), body)
+    }
+
+    fn with_body(uri_template: String, name: String, body: ReadBody) -> Template {
+        let about = About { name, ..About::default() };
+        Template { uri_template, about, completions: CompleteFns::default(), body }
     }
 
     /// What a value can be completed to.
@@ -250,10 +355,12 @@ impl ResourceEntry {
         &self.resource.uri
     }
 
-    pub(crate) async fn read(&self, uri: &str) -> Result<Vec<Contents>> {
-        let mime_type = self.resource.about.mime_type.clone();
-        let contents = (self.resource.read)(uri.into(), Values::new(), mime_type.clone()).await?;
-        Ok(default_type(contents, mime_type))
+    pub(crate) fn body(&self) -> &ReadBody {
+        &self.resource.body
+    }
+
+    pub(crate) fn mime_type(&self) -> Option<String> {
+        self.resource.about.mime_type.clone()
     }
 
     pub(crate) fn render(&self, revision: Revision) -> String {
@@ -266,6 +373,13 @@ fn is_scheme(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+/// Reads a resource that is not durable.
+pub(crate) async fn read_plain(read: &ReadFn, reading: Reading) -> Result<Vec<Contents>> {
+    let Reading { uri, values, mime_type } = reading;
+    let contents = read(uri, values, mime_type.clone()).await?;
+    Ok(default_type(contents, mime_type))
 }
 
 /// Contents without a type have the one that the author gave for the resource.
@@ -288,10 +402,8 @@ impl TemplateEntry {
         Ok(TemplateEntry { template, pattern })
     }
 
-    pub(crate) async fn read(&self, uri: &str, values: Values) -> Result<Vec<Contents>> {
-        let mime_type = self.template.about.mime_type.clone();
-        let contents = (self.template.read)(uri.into(), values, mime_type.clone()).await?;
-        Ok(default_type(contents, mime_type))
+    pub(crate) fn mime_type(&self) -> Option<String> {
+        self.template.about.mime_type.clone()
     }
 
     pub(crate) fn render(&self, revision: Revision) -> String {

@@ -142,7 +142,8 @@ async fn one_request(
             Err(refused) => return *refused,
         }
     };
-    let lives_on = session.is_some() && matches!(method, "tools/call" | "prompts/get");
+    let lives_on =
+        session.is_some() && matches!(method, "tools/call" | "prompts/get" | "resources/read");
     let print = lives_on.then(|| fingerprint(method, params));
     let in_flight = match session.as_ref().map(|session| session.begin(&id, print)).transpose() {
         Ok(in_flight) => in_flight,

@@ -15,14 +15,14 @@ use super::{
 };
 use crate::{
     audit,
-    catalog::{PROMPT, ToolEntry},
+    catalog::{PROMPT, RESOURCE, ToolEntry},
     client::{CallRecord, Client, Waiting},
-    context::HANDED_OUT,
+    context::{HANDED_OUT, protocol_code},
     front::{Front, Request, millis},
     identity::Claims,
     repeat::{fingerprint, idempotency_key, request_key},
     secret::{Place, Sealed},
-    wire::{Object, RpcError, meta},
+    wire::{Object, RpcError, code, meta},
 };
 
 /// A call of a durable tool, or of what is one inside.
@@ -394,20 +394,26 @@ impl Call<'_> {
 
     /// What is answered when the task has ended.
     pub(super) fn ended(&self, info: &TaskInfo) -> Reply {
-        match self.engine_name.starts_with(PROMPT) {
+        let other = [PROMPT, RESOURCE].iter().any(|kind| self.engine_name.starts_with(kind));
+        match other {
             true => self.other_result(info),
             false => self.front.final_reply(&self.request.client, info, None),
         }
     }
 
-    /// The result of what is no tool: a prompt.
+    /// The result of what is no tool: a prompt, or a resource.
     fn other_result(&self, info: &TaskInfo) -> Reply {
         if let Some(missing) = outcome::missing(info, self.request.client.revision) {
             return Err(missing);
         }
         let failed = || match &info.failure {
             Some(failure) if failure.kind == steadfast_core::FailureKind::Error => {
-                RpcError::new(crate::wire::code::INTERNAL, failure.message.clone())
+                let own = protocol_code(failure.code.as_deref());
+                let rpc = RpcError::new(own.unwrap_or(code::INTERNAL), failure.message.clone());
+                match failure.data.as_ref().filter(|_| own.is_some()) {
+                    Some(data) => rpc.data(data),
+                    None => rpc,
+                }
             }
             _ => RpcError::internal(),
         };
@@ -416,6 +422,9 @@ impl Call<'_> {
         let mut object = self.front.result(&self.request.client);
         for (name, value) in &fields {
             object = object.put(name, value);
+        }
+        if self.engine_name.starts_with(RESOURCE) {
+            object = self.front.cache_hints(&self.request.client, object, Duration::ZERO);
         }
         Ok(self.front.close(&self.request.client, object))
     }

@@ -98,7 +98,7 @@ impl Call<'_> {
                 }
             }
         }
-        if point.heard > 0 {
+        if point.heard > 0 && self.events(tasks, id).await? <= point.heard {
             // What it asked before may still be open, and then nothing happens until it is answered.
             let info = tasks.get(id).await.map_err(task_error)?;
             if !info.status.is_terminal()

@@ -1,24 +1,37 @@
 //! `resources/*`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use steadfast_core::Json;
 
 use super::{
-    Reply, params,
-    tools::{Paged, unwind},
+    Reply,
+    call::Call,
+    params,
+    tools::{Paged, twice, unwind},
 };
 use crate::{
-    catalog::page,
+    catalog::{ReadBody, Reading, page, read_plain},
     context::as_protocol_error,
     front::{Front, Request},
-    wire::{Contents, RpcError, code},
+    wire::{RpcError, code},
 };
 
 #[derive(Deserialize)]
 struct Named {
     uri: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Read {
+    uri: String,
+    #[serde(default)]
+    input_responses: Option<Map<String, Value>>,
+    #[serde(default)]
+    request_state: Option<String>,
 }
 
 impl Front {
@@ -41,39 +54,60 @@ impl Front {
     }
 
     pub(super) async fn read_resource(self: &Arc<Self>, request: &Request<'_>) -> Reply {
-        let Named { uri } = params(request)?;
-        let contents = match unwind(self.read_uri(&uri)).await {
-            Some(Some(Ok(contents))) => contents,
-            Some(Some(Err(error))) => {
-                let other = || RpcError::new(code::INTERNAL, error.to_string());
-                let mut error = as_protocol_error(&error).unwrap_or_else(other);
-                // It has no code of its own any more.
-                if error.code == code::RESOURCE_NOT_FOUND && request.client.revision.is_stateless()
-                {
-                    error.code = code::INVALID_PARAMS;
-                }
-                return Err(error);
-            }
-            Some(None) => return Err(self.no_resource(request, &uri)),
-            None => return Err(RpcError::internal()),
+        let Read { uri, input_responses, request_state } = params(request)?;
+        let Some((body, reading)) = self.find_resource(&uri) else {
+            return Err(self.no_resource(request, &uri));
         };
-        let result = self.result(&request.client).put("contents", &contents);
-        let result = self.cache_hints(&request.client, result, std::time::Duration::ZERO);
-        Ok(self.close(&request.client, result))
+        match body {
+            ReadBody::Plain(_) if request.again => Err(twice()),
+            ReadBody::Plain(read) => match unwind(read_plain(&read, reading)).await {
+                Some(Ok(contents)) => {
+                    let result = self.result(&request.client).put("contents", &contents);
+                    let result = self.cache_hints(&request.client, result, Duration::ZERO);
+                    Ok(self.close(&request.client, result))
+                }
+                Some(Err(error)) => {
+                    let other = || RpcError::new(code::INTERNAL, error.to_string());
+                    Err(as_protocol_error(&error).unwrap_or_else(other))
+                }
+                None => Err(RpcError::internal()),
+            },
+            ReadBody::Durable(tool) => {
+                let call = Call {
+                    front: self,
+                    request,
+                    engine_name: tool.name(),
+                    entry: None,
+                    arguments: Json::of(&reading).map_err(|_| RpcError::internal())?,
+                    refused: None,
+                    input_responses: input_responses.unwrap_or_default(),
+                    request_state,
+                };
+                call.blocking().await
+            }
+        }
+        .map_err(|mut error| {
+            // It has no code of its own any more.
+            if error.code == code::RESOURCE_NOT_FOUND && request.client.revision.is_stateless() {
+                error.code = code::INVALID_PARAMS;
+            }
+            error
+        })
     }
 
-    /// What is at a URI, or nothing if there is no such resource.
-    async fn read_uri(&self, uri: &str) -> Option<steadfast_engine::Result<Vec<Contents>>> {
+    /// How what is at a URI is read, or nothing if there is no such resource.
+    fn find_resource(&self, uri: &str) -> Option<(ReadBody, Reading)> {
         let offer = self.catalog.offer();
         if let Some(resource) = offer.resources.get(uri) {
-            return Some(resource.read(uri).await);
+            let values = Default::default();
+            let reading = Reading { uri: uri.into(), values, mime_type: resource.mime_type() };
+            return Some((resource.body().clone(), reading));
         }
-        for template in offer.templates.items() {
-            if let Some(values) = template.pattern.matches(uri) {
-                return Some(template.read(uri, values).await);
-            }
-        }
-        None
+        offer.templates.items().iter().find_map(|entry| {
+            let values = entry.pattern.matches(uri)?;
+            let reading = Reading { uri: uri.into(), values, mime_type: entry.mime_type() };
+            Some((entry.template.body.clone(), reading))
+        })
     }
 
     fn no_resource(&self, request: &Request<'_>, uri: &str) -> RpcError {

@@ -98,6 +98,23 @@ fn a_prompt_goes_on_as_well() {
 }
 
 #[test]
+fn a_resource_goes_on_as_well() {
+    let mut server = Server::start();
+    let client = Client::connect(server.address(), "2025-11-25");
+    let read = json!({ "uri": "test://report" });
+    let mut stream = client.request(server.address(), json!("r"), "resources/read", read);
+    let event = stream.next().unwrap().id.unwrap();
+    server.until("second", 1);
+    server.kill_and_restart();
+    server.open("second");
+    let response = client.resume(server.address(), &event).last();
+    assert_eq!(response["id"], "r");
+    let text = &response["result"]["contents"][0]["text"];
+    assert_eq!(text, "all is well", "{response}");
+    assert_eq!(server.count("look up"), 1);
+}
+
+#[test]
 fn several_calls_each_have_their_own_stream() {
     let mut server = Server::start();
     let client = Client::connect(server.address(), "2025-11-25");

@@ -66,8 +66,26 @@ impl Client {
         more: Value,
     ) -> Response {
         let body = stateless_call(&id, tool, &arguments, key, more);
+        self.send_stateless(to, tool, &body)
+    }
+
+    /// Reads a resource as 2026-07-28 has it.
+    pub(crate) fn read_stateless(
+        &self,
+        to: SocketAddr,
+        id: Value,
+        uri: &str,
+        mut more: Value,
+    ) -> Response {
+        more["uri"] = json!(uri);
+        let body = stateless_request(&id, "resources/read", None, more);
+        self.send_stateless(to, uri, &body)
+    }
+
+    fn send_stateless(&self, to: SocketAddr, name: &str, body: &Value) -> Response {
+        let method = body["method"].as_str().unwrap();
         let headers = format!(
-            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: {name}\r\n"
         );
         self.send(to, "POST", &headers, &body.to_string())
     }
@@ -136,8 +154,14 @@ pub(crate) fn stateless_call(
     tool: &str,
     arguments: &Value,
     key: Option<&str>,
-    more: Value,
+    mut more: Value,
 ) -> Value {
+    (more["name"], more["arguments"]) = (json!(tool), arguments.clone());
+    stateless_request(id, "tools/call", key, more)
+}
+
+/// A request of 2026-07-28.
+fn stateless_request(id: &Value, method: &str, key: Option<&str>, mut params: Value) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
@@ -146,11 +170,8 @@ pub(crate) fn stateless_call(
     if let Some(key) = key {
         meta["dev.steadfast/idempotency-key"] = json!(key);
     }
-    let mut params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-    for (name, value) in more.as_object().unwrap() {
-        params[name] = value.clone();
-    }
-    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    params["_meta"] = meta;
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
 impl Response {

@@ -127,6 +127,36 @@ fn a_call_that_has_asked_goes_on() {
     assert_eq!([server.count("before"), server.count("after")], [1, 1]);
 }
 
+/// The same for a resource that asks.
+#[test]
+fn a_resource_that_has_asked_goes_on() {
+    for (approve, found) in [(true, true), (false, false)] {
+        let mut server = Server::start();
+        let client = Client::stateless(None);
+        let read = |server: &Server, more: Value| {
+            client.read_stateless(server.address(), json!(1), "test://files/plan", more).last()
+        };
+        let asked = read(&server, json!({}));
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        server.kill_and_restart();
+        let requests = asked["result"]["inputRequests"].as_object().unwrap();
+        let answer = json!({ "action": "accept", "content": { "approve": approve } });
+        let answers: serde_json::Map<String, Value> =
+            requests.keys().map(|key| (key.clone(), answer.clone())).collect();
+        let state = &asked["result"]["requestState"];
+        let done = read(&server, json!({ "inputResponses": answers, "requestState": state }));
+        match found {
+            true => {
+                let text = &done["result"]["contents"][0]["text"];
+                assert_eq!(text, "the content of plan", "{done}");
+                assert_eq!(done["result"]["ttlMs"], 0, "{done}");
+            }
+            false => assert_eq!(done["error"]["code"], -32602, "{done}"),
+        }
+        assert_eq!([server.count("before"), server.count("after")], [1, 1]);
+    }
+}
+
 /// A process that speaks `version`, with a call in its second step.
 fn piped(server: &Server, version: &str) -> Piped {
     let mut piped = server.over_stdio();
