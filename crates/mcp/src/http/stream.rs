@@ -30,8 +30,9 @@ pub(super) type HangUp = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What is done when the response was sent.
 pub(super) type Then = Box<dyn FnOnce() + Send>;
 
-/// How long a client is to wait before it takes a stream up again.
-const RETRY: Duration = Duration::from_secs(1);
+/// How long a client is to wait before it takes a stream up again. Most try twice: so long, twice, a server
+/// may take to come back.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// The messages of a stream, with its response at the end if it belongs to a request.
 pub(super) struct Events {
