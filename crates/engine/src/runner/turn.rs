@@ -143,11 +143,14 @@ impl Runner {
                 self.shown = shown;
                 self.shared.machine().committed(&turn);
                 self.follow_up(&turn, &turned);
-                if visible || turn.events.iter().any(|r| matches!(r.event, Event::Noted { .. })) {
+                let says = |r: &Record| matches!(r.event, Event::Noted { .. });
+                let asks = |r: &Record| matches!(r.event, Event::QuestionAsked { .. });
+                let asks = turn.events.iter().any(asks);
+                // One question in place of another shows in the questions alone.
+                if visible || asks || turn.events.iter().any(says) {
                     self.core.watchers.changed(self.lease.key);
                 }
-                let asks = |r: &Record| matches!(r.event, Event::QuestionAsked { .. });
-                if turn.events.iter().any(asks) || notices(&turn).next().is_some() {
+                if asks || notices(&turn).next().is_some() {
                     self.core.watchers.news();
                 }
                 if let Some(ended) = ended {

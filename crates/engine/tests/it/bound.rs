@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use steadfast_engine::{
     ActivityContext, Bond, Builder, Compensation, Context, Error, Result, Settings, Status, TaskId,
+    TaskInfo, Tool,
 };
 
-use crate::support::{HOUR, Ledger, Life, Place, settings, settle, tool};
+use crate::support::{HOUR, Ledger, Life, Place, accept, output, settings, settle, tool, within};
 
 /// Books a room, then sleeps, works or asks.
 async fn trip(ledger: Ledger, ctx: Context, then: String) -> Result<()> {
@@ -145,4 +146,25 @@ async fn it_outlives_that_once_it_is_freed() {
         }
         assert_eq!((ledger.count("room"), ledger.count("undo room")), (1, 0));
     }
+}
+
+/// It never leaves memory, and is seen to ask all the same.
+#[tokio::test(start_paused = true)]
+async fn a_question_in_place_of_another_is_seen_at_once() {
+    let place = Place::new();
+    let asks = |ctx: Context, ()| async move {
+        let first = ctx.ask::<u32>("first?").key("first").await?;
+        let second = ctx.ask::<u32>("second?").key("second").await?;
+        Ok((first.accepted(), second.accepted()))
+    };
+    let life = place.start(|builder| builder.tool(Tool::new("asks", asks)));
+    let id = life.tasks().start("asks", &()).bound_to_process().await.unwrap().id;
+    for key in ["first", "second"] {
+        let asked = |info: &TaskInfo| info.questions.iter().any(|question| question.key == key);
+        let begun = tokio::time::Instant::now();
+        within(life.tasks().wait_for(&id, asked)).await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(1), "{key}: {:?}", begun.elapsed());
+        life.tasks().answer(&id, key, accept(1)).await.unwrap();
+    }
+    assert_eq!(output::<(Option<u32>, Option<u32>)>(&life.end(&id).await), (Some(1), Some(1)));
 }
