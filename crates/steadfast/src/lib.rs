@@ -70,6 +70,8 @@ pub use steadfast_engine as engine;
 pub use steadfast_mcp as mcp;
 pub use steadfast_sqlite::{Durability, OpenError, Options};
 pub use steadfast_store as store;
+#[cfg(feature = "testing")]
+pub use steadfast_testing as testing;
 
 /// Opens (or creates) a SQLite file as a store that survives a power cut. Several processes on one
 /// machine may share the file.
