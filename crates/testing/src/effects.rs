@@ -7,11 +7,12 @@ use std::{
     path::PathBuf,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
 
-use crate::wait::{soon, until};
+use crate::wait::soon;
 
 /// A record of effects, in their order, which outlives the server that has them. Clones are the same
 /// record.
@@ -70,8 +71,10 @@ impl Effects {
             Kept::File(path) => {
                 let file = OpenOptions::new().create(true).append(true).open(path);
                 // In one piece: other processes may append as well.
-                let written = file.and_then(|mut file| file.write_all(format!("{what}\n").as_bytes()));
-                written.unwrap_or_else(|error| panic!("{} can't be written: {error}", path.display()));
+                let written =
+                    file.and_then(|mut file| file.write_all(format!("{what}\n").as_bytes()));
+                written
+                    .unwrap_or_else(|error| panic!("{} can't be written: {error}", path.display()));
             }
         }
         self.count(what)
@@ -105,18 +108,22 @@ impl Effects {
     pub fn wait_for(&self, what: &str, times: usize) -> impl Future<Output = ()> {
         let (this, what) = (self.clone(), what.to_owned());
         soon(format!("the effect {what:?} to happen {times} times"), async move {
-            loop {
-                let Kept::Memory { added, .. } = &*this.0 else {
-                    until(&what, || this.count(&what) >= times).await;
-                    return;
-                };
-                // Listening begins before the look, so that none falls in between.
-                let mut next = pin!(added.notified());
-                next.as_mut().enable();
-                if this.count(&what) >= times {
-                    return;
+            let happened = || this.count(&what) >= times;
+            match &*this.0 {
+                Kept::Memory { added, .. } => loop {
+                    // Listening begins before the look, so that none falls in between.
+                    let mut next = pin!(added.notified());
+                    next.as_mut().enable();
+                    if happened() {
+                        return;
+                    }
+                    next.await;
+                },
+                Kept::File(_) => {
+                    while !happened() {
+                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    }
                 }
-                next.await;
             }
         })
     }
@@ -133,7 +140,10 @@ impl Effects {
             *counted.entry(line).or_default() += 1;
         }
         let wanted = wanted.into_iter().filter(|(_, times)| *times > 0).collect();
-        assert_eq!(counted, wanted, "effects (left), and what was wanted; in their order: {lines:?}");
+        assert_eq!(
+            counted, wanted,
+            "effects (left), and what was wanted; in their order: {lines:?}"
+        );
     }
 }
 

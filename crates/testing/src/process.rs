@@ -213,7 +213,8 @@ impl TestProcess {
     /// If it can't.
     pub async fn client(&self) -> Client {
         let connected = self.connect().await;
-        connected.unwrap_or_else(|error| panic!("the client can't connect: {error}\n{}", self.log()))
+        connected
+            .unwrap_or_else(|error| panic!("the client can't connect: {error}\n{}", self.log()))
     }
 
     /// The same with what else can be said of a client: its revision, a token, who answers its questions.

@@ -52,6 +52,8 @@ pub struct TestServer {
     life: Option<Life>,
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// How time passes, and so how the server can be reached.
 enum Reach {
     Http(SocketAddr),
@@ -144,16 +146,22 @@ impl TestServer {
         let paused = clock_is_paused();
         let store = Arc::new(Mortal::new(self.place.open()));
         let mut engine = Engine::builder(store.clone());
+        let mut server = (self.make)();
         if let Reach::Virtual(begun) = &mut self.reach {
             assert!(paused, "virtual time needs #[tokio::test(start_paused = true)]");
             let begun = begun.get_or_insert_with(Instant::now);
             // The same clock as in the life before, and other dice.
             let now = Timestamp(1_800_000_000_000).plus(begun.elapsed());
             engine = engine.world(Simulated::new(now, self.lives));
+            // There is no other process that could die, and a look each second would make weeks long.
+            server = server.engine(|mut engine| {
+                engine.settings_mut().look_for_dead_every = HOUR;
+                engine
+            });
         } else {
             assert!(!paused, "over HTTP the clock must run: see TestServer::in_virtual_time");
         }
-        let running = match (self.make)().start(engine) {
+        let running = match server.start(engine) {
             Ok(running) => running,
             Err(error) => panic!("the server can't be started: {error}"),
         };

@@ -65,10 +65,7 @@ fn shown(time: Duration) -> String {
 /// # }
 /// ```
 #[track_caller]
-pub fn until(
-    what: impl Display,
-    mut holds: impl FnMut() -> bool,
-) -> impl Future<Output = ()> {
+pub fn until(what: impl Display, mut holds: impl FnMut() -> bool) -> impl Future<Output = ()> {
     let wait = Wait::begin();
     async move {
         while !holds() {
