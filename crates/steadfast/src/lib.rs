@@ -56,6 +56,8 @@
 //! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered from Rust.
 //! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], or [`memory`] for tests. It needs no
 //!   server: [`engine`] has a `Context` and a `Tool` of its own.
+//! * `testing`, with the feature of that name, is a kit for tests of servers: up, down, kill, a client,
+//!   effects that are counted, virtual time.
 
 mod flags;
 mod keys;

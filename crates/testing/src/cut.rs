@@ -1,8 +1,7 @@
-//! Connections that break when their server dies.
+//! Pipes that break when their server dies.
 
 use std::{
     io,
-    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc,
@@ -11,16 +10,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::serve::Listener;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::wait::until;
 
-/// All connections of one life of a server.
+/// All pipes of one life of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
     cut: CancellationToken,
@@ -43,7 +38,7 @@ impl Line {
     pub(crate) async fn cut(self) {
         self.cut.cancel();
         let none = || self.open.load(Ordering::Acquire) == 0;
-        until("what serves the connections of a dead server to end", none).await;
+        until("what serves the pipes of a dead server to end", none).await;
     }
 }
 
@@ -99,36 +94,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Cut<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// A listener for such connections.
-pub(crate) struct Door {
-    listener: TcpListener,
-    line: Line,
-}
-
-impl Door {
-    pub(crate) async fn open(address: SocketAddr, line: Line) -> Door {
-        match TcpListener::bind(address).await {
-            Ok(listener) => Door { listener, line },
-            Err(error) => panic!("can't listen on {address}: {error}"),
-        }
-    }
-}
-
-impl Listener for Door {
-    type Io = Cut<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Or every event of a stream waits for the one before to be acknowledged.
-        let _ = stream.set_nodelay(true);
-        (self.line.served(stream), address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
     }
 }

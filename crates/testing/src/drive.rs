@@ -46,11 +46,18 @@ impl TestServer {
             Ok(input) => input,
             Err(error) => panic!("the input of {tool} can't be written: {error}"),
         };
-        let what = format!("a task of {tool} to start");
         let start = self.tasks().start(tool, &input).call(&call);
-        let started = soon(what, async move { start.await });
+        // Where the server is, so that what the task spawns dies with it.
+        let started = self.life().spawn(start.into_future());
+        let started = soon(format!("a task of {tool} to start"), started);
         let tool = tool.to_owned();
-        async move { started.await.unwrap_or_else(|error| panic!("{tool} can't start: {error}")).id }
+        async move {
+            match started.await {
+                Ok(Ok(task)) => task.id,
+                Ok(Err(error)) => panic!("{tool} can't be started: {error}"),
+                Err(_) => panic!("{tool} can't be started: the server is gone"),
+            }
+        }
     }
 
     /// How a task stands.

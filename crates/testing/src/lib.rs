@@ -60,10 +60,12 @@
 mod cut;
 mod drive;
 mod effects;
+mod home;
 mod mortal;
 mod pipe;
 mod place;
 mod process;
+mod reach;
 mod server;
 mod wait;
 

@@ -67,7 +67,7 @@ impl TestServer {
         let running = life.running.clone();
         let caller = Principal::new(ANONYMOUS);
         let caller = caller.unwrap_or_else(|error| panic!("no principal: {error}"));
-        tokio::spawn(async move { running.serve_io(caller, from, to).await });
+        life.spawn(async move { drop(running.serve_io(caller, from, to).await) });
         let (from, to) = tokio::io::split(ours);
         let mut pipe = Pipe {
             revision,

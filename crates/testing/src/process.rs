@@ -105,19 +105,21 @@ impl TestProcess {
             Ok(child) => child,
             Err(error) => panic!("{} can't be started: {error}", self.program.display()),
         };
-        if let Some(said) = child.stderr.take() {
+        let mut reader = child.stderr.take().map(|said| {
             let log = self.log.clone();
             // Whoever writes to a pipe that nobody reads is stopped.
             std::thread::spawn(move || {
                 for line in BufReader::new(said).lines().map_while(Result::ok) {
                     *log.lock().unwrap_or_else(PoisonError::into_inner) += &(line + "\n");
                 }
-            });
-        }
+            })
+        });
         self.running = Some(child);
         let what = format!("{} to listen on {}", self.program.display(), self.address);
         until(what, || {
             if let Some(status) = self.ended() {
+                // All that it said.
+                reader.take().map(std::thread::JoinHandle::join);
                 panic!("{} ended: {status}; it said:\n{}", self.program.display(), self.log());
             }
             TcpStream::connect(self.address).is_ok()

@@ -2,14 +2,14 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use steadfast_client::{Client, Connect};
 use steadfast_engine::{Engine, Simulated, Timestamp};
 use steadfast_mcp::{Running, Server};
 use steadfast_store::Disk;
 use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
-    cut::{Door, Line},
+    cut::Line,
+    home::Home,
     mortal::Mortal,
     place::{Place, free_port},
     wait::{clock_is_paused, soon},
@@ -28,7 +28,7 @@ use crate::{
 /// /// Greets somebody.
 /// #[tool]
 /// async fn greet(ctx: Context, name: String) -> Result<String> {
-///     ctx.step("look up", || async move { Ok::<_, Error>(format!("Hello, {name}!")) }).await
+///     ctx.step("look up", || async { Ok::<_, Error>(format!("Hello, {name}!")) }).await
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -46,7 +46,7 @@ use crate::{
 pub struct TestServer {
     make: Box<dyn Fn() -> Server + Send + Sync>,
     place: Place,
-    reach: Reach,
+    pub(crate) reach: Reach,
     drain: Duration,
     lives: u64,
     life: Option<Life>,
@@ -55,7 +55,7 @@ pub struct TestServer {
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// How time passes, and so how the server can be reached.
-enum Reach {
+pub(crate) enum Reach {
     Http(SocketAddr),
     /// Since when time is counted.
     Virtual(Option<Instant>),
@@ -66,7 +66,19 @@ pub(crate) struct Life {
     pub(crate) running: Running,
     pub(crate) line: Line,
     store: Arc<Mortal>,
-    serving: Option<JoinHandle<()>>,
+    /// Over HTTP.
+    served: Option<(Home, JoinHandle<()>)>,
+}
+
+impl Life {
+    /// Spawns something that ends with this life.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let _inside = self.served.as_ref().map(|(home, _)| home.enter());
+        tokio::spawn(future)
+    }
 }
 
 impl TestServer {
@@ -161,23 +173,24 @@ impl TestServer {
         } else {
             assert!(!paused, "over HTTP the clock must run: see TestServer::in_virtual_time");
         }
-        let running = match server.start(engine) {
+        let begin = || match server.start(engine) {
             Ok(running) => running,
             Err(error) => panic!("the server can't be started: {error}"),
         };
-        let line = Line::default();
-        let serving = match self.reach {
+        let (running, served) = match self.reach {
             Reach::Http(address) => {
-                let door = Door::open(address, line.clone()).await;
-                let (router, drained) = (running.router(), running.clone());
-                let serving = axum::serve(door, router)
-                    .with_graceful_shutdown(async move { drained.draining().await });
-                Some(tokio::spawn(async move { drop(serving.await) }))
+                let home = Home::new();
+                let running = {
+                    let _inside = home.enter();
+                    begin()
+                };
+                let serving = home.serve(address, &running);
+                (running, Some((home, serving)))
             }
-            Reach::Virtual(_) => None,
+            Reach::Virtual(_) => (begin(), None),
         };
         self.lives += 1;
-        self.life = Some(Life { running, line, store, serving });
+        self.life = Some(Life { running, line: Line::default(), store, served });
     }
 
     /// Stops it in good order, as a deploy does: calls and steps in flight are given some time, and tasks
@@ -186,21 +199,24 @@ impl TestServer {
     /// # Panics
     /// If it is not up.
     pub async fn down(&mut self) {
-        let Life { running, line, store, serving } = self.end();
+        let Life { running, line, store, mut served } = self.end();
         running.drain();
-        if let Some(mut serving) = serving {
-            let _ = tokio::time::timeout(self.drain, &mut serving).await;
-            serving.abort();
+        if let Some((_, serving)) = &mut served {
+            let _ = tokio::time::timeout(self.drain, serving).await;
         }
-        // Connections that are still open when the time is over are cut.
-        line.cut().await;
         running.shutdown(self.drain).await;
         drop(running);
+        // Connections that are still open when the time is over are cut.
+        if let Some((home, _)) = served {
+            home.end().await;
+        }
+        line.cut().await;
         store.kill().dead().await;
     }
 
     /// Kills it: nothing it still does reaches the store, connections break, futures are dropped where
-    /// they wait. When this returns nothing of it runs any more, except what its code spawned itself.
+    /// they wait. When this returns nothing of it runs any more; in virtual time, except what its code
+    /// spawned itself.
     ///
     /// Code that is at no `.await` is not stopped in the middle; for that there is
     /// [`TestProcess`](crate::TestProcess).
@@ -208,10 +224,10 @@ impl TestServer {
     /// # Panics
     /// If it is not up, or its code comes to no `.await`.
     pub async fn kill(&mut self) {
-        let Life { running, line, store, serving } = self.end();
+        let Life { running, line, store, served } = self.end();
         let dying = store.kill();
-        if let Some(serving) = serving {
-            serving.abort();
+        if let Some((home, _)) = served {
+            home.end().await;
         }
         line.cut().await;
         // With its store dead, a shutdown is no more than the wait for futures to be dropped.
@@ -255,51 +271,5 @@ impl TestServer {
     #[must_use]
     pub fn running(&self) -> &Running {
         &self.life().running
-    }
-
-    /// Where it listens, in all its lives.
-    ///
-    /// # Panics
-    /// In virtual time.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        match self.reach {
-            Reach::Http(address) => address,
-            Reach::Virtual(_) => panic!("in virtual time there is no HTTP: see TestServer::pipe"),
-        }
-    }
-
-    /// The same as a client wants it.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address())
-    }
-
-    /// Connects a client of 2026-07-28.
-    ///
-    /// # Panics
-    /// If it can't.
-    pub async fn client(&self) -> Client {
-        let connected = self.connect().await;
-        connected.unwrap_or_else(|error| panic!("the client can't connect: {error}"))
-    }
-
-    /// The same with what else can be said of a client: its revision, a token, who answers its
-    /// questions.
-    ///
-    /// ```
-    /// # use steadfast::{prelude::*, testing::TestServer};
-    /// use steadfast::testing::client::Revision;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let mut server = TestServer::new(|| Server::new("greeter"));
-    /// # server.up().await;
-    /// let client = server.connect().revision(Revision::V2025_11_25).bearer("secret").await.unwrap();
-    /// assert!(client.session_id().is_some());
-    /// # }
-    /// ```
-    pub fn connect(&self) -> Connect {
-        Client::connect(&self.url())
     }
 }
