@@ -21,7 +21,7 @@ impl Place {
             Place::Memory(disk) => Arc::new(disk.open()),
             Place::Sqlite(dir) => {
                 // The machine does not die in a test.
-                let options = Options::new(&dir.path().join("store.db"));
+                let options = Options::new(dir.path().join("store.db"));
                 match options.durability(Durability::ProcessCrashOnly).open() {
                     Ok(store) => Arc::new(store),
                     Err(error) => panic!("the store can't be opened: {error}"),

@@ -13,9 +13,10 @@ async fn a_plain_call_is_answered_over_a_kill_of_the_server() {
         let client = server.connect().revision(revision).await.unwrap();
         let progress = Effects::new();
         let heard = progress.clone();
-        let mut call = client
-            .call("order", json!({ "item": "lamp" }))
-            .on_progress(move |progress| drop(heard.add(&progress.message.unwrap())));
+        let mut call =
+            client.call("order", json!({ "item": "lamp" })).on_progress(move |progress| {
+                heard.add(&progress.message.unwrap());
+            });
         if revision.is_stateless() {
             // Without a session there is no stream to take up: the call is made again, and known by this.
             call = call.idempotency_key("the one order");
