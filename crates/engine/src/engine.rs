@@ -302,6 +302,11 @@ impl Builder {
         self
     }
 
+    /// The settings as they are now.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+
     /// How long notices are kept for those who come back.
     pub fn notice_life(mut self, life: Duration) -> Builder {
         self.settings.notice_life = life;

@@ -56,6 +56,8 @@
 //! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered from Rust.
 //! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], or [`memory`] for tests. It needs no
 //!   server: [`engine`] has a `Context` and a `Tool` of its own.
+//! * `testing`, with the feature of that name, is a kit for tests of servers: up, down, kill, a client,
+//!   effects that are counted, virtual time.
 
 mod flags;
 mod keys;
@@ -70,6 +72,8 @@ pub use steadfast_engine as engine;
 pub use steadfast_mcp as mcp;
 pub use steadfast_sqlite::{Durability, OpenError, Options};
 pub use steadfast_store as store;
+#[cfg(feature = "testing")]
+pub use steadfast_testing as testing;
 
 /// Opens (or creates) a SQLite file as a store that survives a power cut. Several processes on one
 /// machine may share the file.
