@@ -244,7 +244,10 @@ impl Machine {
             return Vec::new();
         }
         let free = self.limits.steps_in_flight.saturating_sub(self.steps_running);
-        let open = |id: &&OpId| matches!(self.ops.get(id).map(|op| &op.phase), Some(Phase::Gated { gate, .. }) if *gate <= self.durable);
+        let open = |id: &&OpId| {
+            let op = self.ops.get(id).filter(|op| !self.is_held_back(op));
+            matches!(op.map(|op| &op.phase), Some(Phase::Gated { gate, .. }) if *gate <= self.durable)
+        };
         self.gated.iter().filter(open).take(free).copied().collect()
     }
 

@@ -110,6 +110,8 @@ pub struct Machine {
     late: Vec<Late>,
 
     steps_running: usize,
+    /// No further steps are to start.
+    frozen: bool,
     /// Events that came before anybody waited for them.
     buffered: Vec<(String, Json)>,
     seen: Seen,
@@ -167,6 +169,7 @@ impl Machine {
             deferred: Vec::new(),
             late: Vec::new(),
             steps_running: 0,
+            frozen: false,
             buffered: Vec::new(),
             seen: Seen::default(),
             keys: BTreeMap::new(),
@@ -203,12 +206,6 @@ impl Machine {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.live
-    }
-
-    /// How many steps in place run now.
-    #[must_use]
-    pub fn steps_running(&self) -> usize {
-        self.steps_running
     }
 
     /// Undo functions recorded so far, oldest first.
@@ -324,7 +321,8 @@ impl Machine {
             },
             Phase::Gated { gate, attempt } => {
                 let open = self.live && *gate <= self.durable;
-                if !open || self.steps_running >= self.limits.steps_in_flight {
+                let full = self.steps_running >= self.limits.steps_in_flight;
+                if !open || full || self.is_held_back(op) {
                     return OpPoll::Pending;
                 }
                 let attempt = *attempt;

@@ -1,7 +1,12 @@
 //! How the engine steers a task from above: failing it, holding it back, looking at it.
 
-use super::{Halt, Machine};
-use crate::{Call, Event, Failure, Json, Kind, OpId, Record, Timestamp};
+use super::{Halt, Machine, Op};
+use crate::{Call, Event, Failure, Json, Kind, Mode, OpId, Record, Timestamp};
+
+/// Whether the history says of a step that waits for its leave that it has begun.
+fn has_begun(op: &Op) -> bool {
+    matches!(op.call, Call::Step { mode: Mode::AtMostOnce { .. }, .. })
+}
 
 impl Machine {
     /// How often the task began anew.
@@ -10,9 +15,28 @@ impl Machine {
         self.run
     }
 
-    /// Starts no further steps; what is in flight may end.
+    /// Starts no further steps; what is in flight may end. So may a step that is recorded as begun: it
+    /// would never get another chance.
     pub fn freeze(&mut self) {
-        self.limits.steps_in_flight = 0;
+        self.frozen = true;
+    }
+
+    /// Whether a step that may run now is kept from it.
+    pub(super) fn is_held_back(&self, op: &Op) -> bool {
+        self.frozen && !has_begun(op)
+    }
+
+    /// How many steps in place run now.
+    #[must_use]
+    pub fn steps_running(&self) -> usize {
+        self.steps_running
+    }
+
+    /// How many run now, or are recorded as begun and will.
+    #[must_use]
+    pub fn steps_in_flight(&self) -> usize {
+        let begun = |id: &&OpId| self.ops.get(id).is_some_and(|op| has_begun(op));
+        self.steps_running + self.gated.iter().filter(begun).count()
     }
 
     /// Something was run twice and did not do the same: the task goes no further, and fails with this.

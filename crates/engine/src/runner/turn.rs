@@ -240,7 +240,7 @@ impl Runner {
         let now = self.core.world.now();
         match self.frozen {
             Some(Frozen::Suspended | Frozen::GoingDown) => {
-                let idle = machine.steps_running() == 0 && machine.urgency() == Urgency::Idle;
+                let idle = machine.steps_in_flight() == 0 && machine.urgency() == Urgency::Idle;
                 idle.then_some(now)
             }
             // It is of no use without this process, and if that dies it must be found on its desk.

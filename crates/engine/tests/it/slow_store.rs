@@ -10,6 +10,7 @@ use crate::{
     held_back::{busy, two_runs},
     support::{
         HOUR, Ledger, Life, Place, counted, endless, output, settings, settle, staying, tool,
+        within,
     },
 };
 
@@ -313,4 +314,44 @@ async fn a_new_task_does_not_overtake_one_that_queues_although_a_place_is_free()
     claim.pass();
     life.end(&last).await;
     assert_eq!(ledger.lines(), ["one", "two", "three", "four"]);
+}
+
+/// A step that runs at most once has had its chance when its start is recorded: the process that goes
+/// down, or the halt, waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_recorded_as_begun_is_done_before_its_process_leaves() {
+    for suspended in [false, true] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let tools = |builder: Builder| {
+            builder.tool(tool("t", &ledger, |ledger: Ledger, ctx: Context, (): ()| async move {
+                let once = || async { Ok::<_, Error>(ledger.add("once")) };
+                ctx.step("once", once).at_most_once().await?;
+                counted(&ctx, &ledger, "after").await
+            }))
+        };
+        let (life, gates) = place.start_slow(settings(), tools);
+        let begun = gates.hold("turn");
+        let id = life.begin("t", ()).await;
+        begun.came().await;
+        if suspended {
+            life.tasks().suspend(&id, None).await.unwrap();
+            begun.pass();
+            settle().await;
+        } else {
+            let engine = life.engine.clone();
+            let leaving = tokio::spawn(async move { engine.shutdown(HOUR).await });
+            settle().await;
+            begun.pass();
+            assert!(within(leaving).await.unwrap());
+        }
+        assert_eq!((ledger.count("once"), ledger.count("after")), (1, 0));
+        life.kill().await;
+        let life = place.start(tools);
+        if suspended {
+            life.tasks().resume(&id).await.unwrap();
+        }
+        assert_eq!(output::<u32>(&life.end(&id).await), 1);
+        assert_eq!((ledger.count("once"), ledger.count("after")), (1, 1));
+    }
 }

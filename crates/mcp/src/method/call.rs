@@ -113,8 +113,13 @@ impl Call<'_> {
             self.front.sent.flush(&self.front.engine).await;
             return Ok(true);
         }
-        let session = self.request.session.as_ref();
-        if !session.is_some_and(|session| session.has_taken_up(id.as_str())) {
+        let Some(session) = &self.request.session else { return Ok(false) };
+        let key = request_key(session, self.request.id);
+        if self.tasks().keyed(&key).await.map_err(task_error)?.as_ref() != Some(id) {
+            // That it was sent has been written down since.
+            return Ok(true);
+        }
+        if !session.has_taken_up(id.as_str()) {
             return Ok(false);
         }
         let freed = self.tasks().free(vec![(id.clone(), Bond::Key)]).await;
