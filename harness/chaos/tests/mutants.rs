@@ -1,0 +1,37 @@
+//! The checks can fail: a few seconds with something wrong on purpose are reported.
+
+use std::process::Command;
+
+/// Runs with this mutant, and sees that it is reported in these words.
+fn is_reported(mutant: &str, words: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let ran = Command::new(env!("CARGO_BIN_EXE_chaos"))
+        .args(["--seconds", "5", "--seed", "1", "--mutant", mutant, "--dir"])
+        .arg(dir.path().join("run"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(!ran.status.success(), "{mutant} was not seen:\n{said}");
+    assert!(said.contains(words), "{mutant} was not seen as such:\n{said}");
+    assert!(said.contains("with seed 1"), "{mutant}: it can't be tried again:\n{said}");
+}
+
+#[test]
+fn a_step_that_takes_effect_twice() {
+    is_reported("twice", "b took effect 2 times in life");
+}
+
+#[test]
+fn a_call_that_is_left_half_done() {
+    is_reported("left", "is left half done");
+}
+
+#[test]
+fn an_answer_of_another_call() {
+    is_reported("wrong", "is wrong");
+}
+
+#[test]
+fn a_message_that_comes_twice() {
+    is_reported("forgets", "came twice");
+}
