@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Plain,
     /// Of 2026-07-28, and comes back with `requestState` once it has it.
     Rounds,
+    /// Our own client, with a key.
+    Library(&'static str),
     /// Makes tasks and asks for them.
     Tasks(&'static str),
     /// Over standard streams.
@@ -33,6 +35,7 @@ impl Kind {
             Kind::Keyed(version) => format!("{version} key"),
             Kind::Plain => "2026-07-28 plain".into(),
             Kind::Rounds => "2026-07-28 rounds".into(),
+            Kind::Library(version) => format!("{version} library"),
             Kind::Tasks(version) => format!("{version} tasks"),
             Kind::Piped(version) => format!("{version} stdio"),
         }

@@ -107,7 +107,8 @@ impl World {
             .stdout(Stdio::null())
             .kill_on_drop(true);
         if let Some(mutant) = &self.mutant {
-            command.args(["--mutant", mutant]);
+            // Nobody waits for what is seen sooner.
+            command.args(["--mutant", mutant, "--wait-seconds", "4"]);
         }
         (life, command)
     }

@@ -1,9 +1,16 @@
 //! The checks can fail: a few seconds with something wrong on purpose are reported.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// One after the other: each is fifty clients.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs with this mutant, and sees that it is reported in these words.
 fn is_reported(mutant: &str, words: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let ran = Command::new(env!("CARGO_BIN_EXE_chaos"))
         .args(["--seconds", "5", "--seed", "1", "--mutant", mutant, "--dir"])

@@ -1,5 +1,6 @@
 //! The clients: fifty, of all kinds.
 
+mod library;
 mod piped;
 mod session;
 mod session_tasks;
@@ -17,14 +18,16 @@ use crate::{
 };
 
 /// How many there are of each kind.
-const ROSTER: [(Kind, u64); 13] = [
-    (Kind::Resumes("2025-11-25"), 6),
+const ROSTER: [(Kind, u64); 15] = [
+    (Kind::Resumes("2025-11-25"), 4),
     (Kind::Resumes("2025-06-18"), 4),
     (Kind::Resumes("2025-03-26"), 4),
     (Kind::Repeats("2025-11-25"), 3),
     (Kind::Repeats("2025-06-18"), 3),
     (Kind::Keyed("2025-11-25"), 3),
-    (Kind::Keyed("2026-07-28"), 6),
+    (Kind::Keyed("2026-07-28"), 4),
+    (Kind::Library("2025-11-25"), 2),
+    (Kind::Library("2026-07-28"), 2),
     (Kind::Plain, 6),
     (Kind::Rounds, 5),
     (Kind::Tasks("2025-11-25"), 3),
@@ -62,6 +65,9 @@ pub(crate) fn start(world: &Arc<World>) -> JoinSet<()> {
             }
             Kind::Keyed(version) => {
                 all.spawn(session::run(client, version));
+            }
+            Kind::Library(version) => {
+                all.spawn(library::run(client, version));
             }
             Kind::Tasks(version) => {
                 all.spawn(session_tasks::run(client, version));

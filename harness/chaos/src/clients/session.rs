@@ -102,6 +102,10 @@ impl Session {
                 }
                 None => {
                     self.client.note(number, format!("sends {id}"));
+                    if !matches!(self.client.kind, Kind::Keyed(_)) {
+                        // It may run again, if its answer was lost behind the server.
+                        self.client.world.book.begin_stream(number);
+                    }
                     self.send("POST", &[], &body).await
                 }
             };

@@ -74,7 +74,9 @@ impl Client {
             let state = &got["result"];
             match state["status"].as_str() {
                 Some("working") => {}
-                Some("completed") => return self.take(number, &json!({ "result": state["result"] })),
+                Some("completed") => {
+                    return self.take(number, &json!({ "result": state["result"] }));
+                }
                 Some("input_required") => {
                     self.note(number, "is asked");
                     let asked = state["inputRequests"].as_object().cloned().unwrap_or_default();
