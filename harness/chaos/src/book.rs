@@ -92,6 +92,8 @@ pub(crate) struct Call {
     /// What the client saw and did, with the time in milliseconds.
     pub(crate) story: Vec<(u128, String)>,
     pub(crate) answers: Vec<String>,
+    /// Its client was told that it was cancelled.
+    pub(crate) refused: bool,
     /// Its client can come back for it: it must be answered.
     pub(crate) survives: bool,
     /// Streams taken up again.
@@ -126,6 +128,7 @@ impl Book {
             tool,
             story: Vec::new(),
             answers: Vec::new(),
+            refused: false,
             survives,
             resumes: 0,
             repeats: 0,

@@ -70,6 +70,9 @@ impl Case<'_> {
     fn check_answers(&self, wrong: &mut Vec<String>) {
         let Call { answers, tool, survives, .. } = self.call;
         match answers.as_slice() {
+            _ if self.call.refused && (self.is_completed() || *survives) => {
+                wrong.push("its client was told that it was cancelled, and it was not".into());
+            }
             [] if *survives => wrong.push("its client can come back, and has no answer".into()),
             [] => {}
             [answer] if !tool.is_right(self.number, answer) => {
@@ -105,9 +108,7 @@ impl Case<'_> {
         match info.status {
             Status::Completed => {
                 for step in tool.steps() {
-                    let unsure = self.call.answers.iter().any(|answer| answer.ends_with("unsure"));
-                    let lost = self.call.answers.is_empty() || unsure;
-                    if times(step, false) == 0 && !(*step == "once" && lost) {
+                    if times(step, false) == 0 && !(*step == "once" && task.is_unsure()) {
                         wrong.push(format!("completed, but {step} was not done"));
                     }
                     if times(step, true) > 0 {

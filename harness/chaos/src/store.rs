@@ -24,6 +24,13 @@ pub(crate) struct Task {
     pub(crate) history: Vec<String>,
 }
 
+impl Task {
+    /// It does not know whether its step that runs at most once did.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.info.output.as_ref().is_some_and(|output| output.text().contains("unsure"))
+    }
+}
+
 /// Waits until every task has ended and taken back what it has to, and reads them all, by the number of
 /// their call. What has not ended by then is there as it is.
 pub(crate) async fn settled(world: &World) -> Result<BTreeMap<u64, Vec<Task>>, Error> {

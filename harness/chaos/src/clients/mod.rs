@@ -111,6 +111,11 @@ impl Client {
     fn take(&self, number: u64, message: &Value) {
         match text(message) {
             Some(text) => self.world.book.answered(number, text),
+            // A server that is told to stop may still say what becomes of a call that ends with it.
+            None if is_cancelled(message) => {
+                self.note(number, format!("refused: {message}"));
+                self.world.book.change(number, |call| call.refused = true);
+            }
             None => self.wrong(number, format!("the answer is {message}")),
         }
     }
@@ -127,6 +132,12 @@ impl Client {
 fn text(message: &Value) -> Option<&str> {
     let result = &message["result"];
     result["content"][0]["text"].as_str().filter(|_| result["isError"] != true)
+}
+
+/// The call was cancelled, because its process goes.
+fn is_cancelled(message: &Value) -> bool {
+    let why = message["error"]["message"].as_str();
+    why.is_some_and(|why| why.starts_with("cancelled: "))
 }
 
 /// What the user says when the call of this number asks.
