@@ -10,6 +10,7 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 use steadfast_core::Principal;
+use steadfast_engine::CallError;
 use tokio_util::sync::CancellationToken;
 
 use super::{
