@@ -94,6 +94,8 @@ pub(crate) struct Call {
     pub(crate) answers: Vec<String>,
     /// Its client was told that it was cancelled.
     pub(crate) refused: bool,
+    /// When the server could know that its connection was closed, if that is the end of it.
+    pub(crate) closed: Option<i64>,
     /// Its client can come back for it: it must be answered.
     pub(crate) survives: bool,
     /// Streams taken up again.
@@ -129,6 +131,7 @@ impl Book {
             story: Vec::new(),
             answers: Vec::new(),
             refused: false,
+            closed: None,
             survives,
             resumes: 0,
             repeats: 0,

@@ -9,6 +9,9 @@ use crate::{
     store::Task,
 };
 
+/// How long a server may take to see that a connection was closed, and to cancel.
+const SLOW: i64 = 1_500;
+
 /// A line of what the server's tools did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Effect {
@@ -58,6 +61,7 @@ impl Case<'_> {
         self.check_count(&mut wrong);
         for task in self.tasks {
             self.check_task(task, &mut wrong);
+            self.check_end(task, &mut wrong);
         }
         for effect in self.effects {
             if !self.tasks.iter().any(|task| task.info.id.as_str() == effect.task) {
@@ -94,6 +98,15 @@ impl Case<'_> {
             if !again || !ended || self.call.repeats == 0 {
                 wrong.push(format!("it ran twice: {} and {}", pair[0].info.id, pair[1].info.id));
             }
+        }
+    }
+
+    /// What ends with its connection has completed before, or not at all.
+    fn check_end(&self, task: &Task, wrong: &mut Vec<String>) {
+        let (Some(closed), Some(ended)) = (self.call.closed, task.info.ended) else { return };
+        if task.info.status == Status::Completed && ended.0 > closed + SLOW {
+            let late = ended.0 - closed;
+            wrong.push(format!("it went on for {late} ms after its connection was closed"));
         }
     }
 

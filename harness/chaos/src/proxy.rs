@@ -64,7 +64,7 @@ impl Fate {
 pub(crate) async fn run(world: Arc<World>, listener: TcpListener) {
     let mut number = 0;
     loop {
-        let Ok((client, _)) = listener.accept().await else { continue };
+        let Ok((client, from)) = listener.accept().await else { continue };
         number += 1;
         let fate = match world.is_calm() {
             true => Fate::default(),
@@ -75,8 +75,10 @@ pub(crate) async fn run(world: Arc<World>, listener: TcpListener) {
             world.faults.fetch_add(1, Ordering::Relaxed);
         }
         let to = world.server_address();
+        let world = world.clone();
         tokio::spawn(async move {
             pass(client, to, fate).await;
+            world.closed(from.port());
         });
     }
 }

@@ -50,7 +50,19 @@ pub(crate) async fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Result<Response, Broken> {
+    send_from(to, method, headers, body, |_| {}).await
+}
+
+/// The same, and says from which port.
+pub(crate) async fn send_from(
+    to: SocketAddr,
+    method: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+    from: impl FnOnce(u16),
+) -> Result<Response, Broken> {
     let mut stream = patiently("connect", TcpStream::connect(to)).await?;
+    from(stream.local_addr().map_or(0, |address| address.port()));
     let mut request = format!(
         "{method} /mcp HTTP/1.1\r\nHost: {to}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nConnection: close\r\n\

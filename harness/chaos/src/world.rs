@@ -1,6 +1,7 @@
 //! What all parts of a run share.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     path::PathBuf,
     process::Stdio,
@@ -8,6 +9,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use tokio::process::Command;
@@ -25,6 +27,8 @@ pub(crate) struct World {
     pub(crate) mutant: Option<String>,
     pub(crate) book: Book,
     server: Mutex<Option<SocketAddr>>,
+    /// The calls that end with their connection, by its port.
+    watched: Mutex<BTreeMap<u16, u64>>,
     /// No more faults, and no new calls.
     calm: AtomicBool,
     lives: AtomicU32,
@@ -53,6 +57,7 @@ impl World {
             mutant,
             book: Book::default(),
             server: Mutex::new(None),
+            watched: Mutex::default(),
             calm: AtomicBool::new(false),
             lives: AtomicU32::new(0),
             connections: AtomicU64::new(0),
@@ -77,6 +82,21 @@ impl World {
 
     pub(crate) fn serve_at(&self, address: Option<SocketAddr>) {
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    }
+
+    /// Wants to know when the connection from this port is closed on the side of the server.
+    pub(crate) fn watch(&self, port: u16, number: u64) {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(port, number);
+    }
+
+    /// It is.
+    pub(crate) fn closed(&self, port: u16) {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
+        if let Some(number) = watched {
+            self.book.note(number, "its connection is closed");
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.book.change(number, |call| call.closed = i64::try_from(since.as_millis()).ok());
+        }
     }
 
     pub(crate) fn wrong(&self, what: String) {

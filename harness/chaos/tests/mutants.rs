@@ -1,5 +1,7 @@
 //! The checks can fail: a few seconds with something wrong on purpose are reported.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     process::Command,
     sync::{Mutex, PoisonError},
@@ -31,6 +33,11 @@ fn a_step_that_takes_effect_twice() {
 #[test]
 fn a_call_that_is_left_half_done() {
     is_reported("left", "is left half done");
+}
+
+#[test]
+fn a_call_that_goes_on_without_its_client() {
+    is_reported("unbound", "after its connection was closed");
 }
 
 #[test]

@@ -35,7 +35,9 @@ impl Client {
             for (name, value) in &more {
                 params[name] = value.clone();
             }
-            let key = keyed.then(|| number.to_string());
+            // One that goes on without its client, which nobody has asked for.
+            let unbound = self.world.has_mutant("unbound") && self.kind == Kind::Plain;
+            let key = (keyed || unbound).then(|| number.to_string());
             let Some(message) = self.once(number, "tools/call", tool.name(), params, key).await
             else {
                 // Without a way back it is lost; what is made anew is another call.
@@ -120,8 +122,14 @@ impl Client {
         // Each request is a stream of its own.
         self.world.book.begin_stream(number);
         let read = async {
+            let body = body.to_string();
+            let watch = |port| {
+                if self.kind == Kind::Plain {
+                    self.world.watch(port, number);
+                }
+            };
             let mut response =
-                wire::send(self.world.proxy, "POST", &headers, &body.to_string()).await?;
+                wire::send_from(self.world.proxy, "POST", &headers, &body, watch).await?;
             if response.status == 503 {
                 return Err("503".into());
             }
