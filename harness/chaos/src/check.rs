@@ -82,6 +82,9 @@ impl Case<'_> {
             [answer] if !tool.is_right(self.number, answer) => {
                 wrong.push(format!("the answer {answer:?} is wrong"));
             }
+            [answer] if *tool == Tool::Once && !self.tasks.iter().any(|task| task.says(answer)) => {
+                wrong.push(format!("no task of its knows what {answer:?} says"));
+            }
             [_] if !self.is_completed() => wrong.push("answered, but not completed".into()),
             [_] => {}
             several => wrong.push(format!("{} answers", several.len())),
@@ -121,7 +124,7 @@ impl Case<'_> {
         match info.status {
             Status::Completed => {
                 for step in tool.steps() {
-                    if times(step, false) == 0 && !(*step == "once" && task.is_unsure()) {
+                    if times(step, false) == 0 && !(*step == "once" && task.unsure) {
                         wrong.push(format!("completed, but {step} was not done"));
                     }
                     if times(step, true) > 0 {

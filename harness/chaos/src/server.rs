@@ -48,11 +48,10 @@ fn effect(number: u64, what: &str, step: &str, task: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a step does: something that can be counted, with time before and after it to be killed in.
-async fn act(number: u64, step: &'static str, task: String) -> Result<()> {
+/// What a step does: something that can be counted, with time before and after it to be killed in,
+/// so many times the usual.
+async fn act(number: u64, step: &'static str, task: String, times: u64) -> Result<()> {
     let mut dice = Rng::of(number, step.bytes().map(u64::from).sum());
-    // Some take so long that a call which should have ended with its connection is seen.
-    let times = if number.is_multiple_of(5) { 4 } else { 1 };
     tokio::time::sleep(Duration::from_millis(times * dice.below(120))).await;
     effect(number, "do", step, &task)?;
     if step == "b" && is_wrong("twice", number) {
@@ -78,10 +77,10 @@ async fn undo(_: ActivityContext, done: Done) -> Result<()> {
 }
 
 /// A step that can be taken back.
-async fn step(ctx: &Context, number: u64, step: &'static str) -> Result<()> {
+async fn step(ctx: &Context, number: u64, step: &'static str, times: u64) -> Result<()> {
     let task = ctx.task_id().to_string();
     let done = Done { number, step: step.into(), task: task.clone() };
-    ctx.step(step, || act(number, step, task.clone())).undo("undo", &done).await
+    ctx.step(step, || act(number, step, task.clone(), times)).undo("undo", &done).await
 }
 
 fn answer(tool: &str, number: u64, detail: impl std::fmt::Display) -> String {
@@ -94,7 +93,7 @@ fn answer(tool: &str, number: u64, detail: impl std::fmt::Display) -> String {
 async fn work(ctx: Context, number: u64) -> Result<String> {
     for (n, step) in ["a", "b", "c"].into_iter().enumerate() {
         let task = ctx.task_id().to_string();
-        ctx.step(step, || act(number, step, task.clone())).await?;
+        ctx.step(step, || act(number, step, task.clone(), 1)).await?;
         ctx.progress((n + 1) as f64, Some(3.0), Some(step));
     }
     Ok(answer("work", number, "done"))
@@ -102,9 +101,11 @@ async fn work(ctx: Context, number: u64) -> Result<String> {
 
 /// Three steps, each of which can be taken back.
 #[tool]
-async fn book(ctx: Context, number: u64) -> Result<String> {
+async fn book(ctx: Context, number: u64, slow: Option<bool>) -> Result<String> {
+    // So long that one which should have ended with its connection is seen.
+    let times = if slow == Some(true) { 4 } else { 1 };
     for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
-        step(&ctx, number, name).await?;
+        step(&ctx, number, name, times).await?;
         ctx.progress((n + 1) as f64, Some(3.0), Some(name));
     }
     Ok(answer("book", number, "done"))
@@ -119,10 +120,10 @@ struct Choice {
 /// Asks between two steps.
 #[tool]
 async fn ask(ctx: Context, number: u64) -> Result<String> {
-    step(&ctx, number, "a").await?;
+    step(&ctx, number, "a", 1).await?;
     ctx.progress(1.0, Some(2.0), None);
     let reply = ctx.ask::<Choice>(format!("Which number for {number}?")).await?;
-    step(&ctx, number, "b").await?;
+    step(&ctx, number, "b", 1).await?;
     ctx.progress(2.0, Some(2.0), None);
     Ok(match reply {
         Reply::Accepted(Choice { value }) => answer("ask", number, value),
@@ -134,16 +135,16 @@ async fn ask(ctx: Context, number: u64) -> Result<String> {
 /// Has a step between two that never runs twice. If nobody knows whether it ran, the call says so.
 #[tool]
 async fn once(ctx: Context, number: u64) -> Result<String> {
-    step(&ctx, number, "a").await?;
+    step(&ctx, number, "a", 1).await?;
     let task = ctx.task_id().to_string();
     let done = Done { number, step: "once".into(), task: task.clone() };
-    let only = ctx.step("once", || act(number, "once", task.clone())).undo("undo", &done);
+    let only = ctx.step("once", || act(number, "once", task.clone(), 1)).undo("undo", &done);
     let sure = match only.at_most_once().await {
         Ok(()) => "sure",
         Err(error) if error.is_unfinished() => "unsure",
         Err(error) => return Err(error),
     };
-    step(&ctx, number, "b").await?;
+    step(&ctx, number, "b", 1).await?;
     Ok(answer("once", number, sure))
 }
 

@@ -20,14 +20,16 @@ pub(crate) struct Task {
     pub(crate) info: TaskInfo,
     /// How often the end of each step is in its history.
     pub(crate) recorded: BTreeMap<String, u32>,
+    /// It does not know whether its step that runs at most once did.
+    pub(crate) unsure: bool,
     /// Its history, a line each.
     pub(crate) history: Vec<String>,
 }
 
 impl Task {
-    /// It does not know whether its step that runs at most once did.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.info.output.as_ref().is_some_and(|output| output.text().contains("unsure"))
+    /// Whether this answer is right about the step that runs at most once.
+    pub(crate) fn says(&self, answer: &str) -> bool {
+        answer.ends_with(if self.unsure { " unsure" } else { " sure" })
     }
 }
 
@@ -77,7 +79,7 @@ async fn list(tasks: &Tasks) -> Result<Vec<TaskInfo>, Error> {
 async fn read(tasks: &Tasks, info: TaskInfo) -> Result<(u64, Task), Error> {
     // Longer than any history here.
     let history = tasks.history(&info.id, Order::OldestFirst, None, 1_000).await?;
-    let mut task = Task { info, recorded: BTreeMap::new(), history: Vec::new() };
+    let mut task = Task { info, recorded: BTreeMap::new(), unsure: false, history: Vec::new() };
     let mut number = 0;
     for entry in history.entries {
         match &entry.event {
@@ -87,6 +89,7 @@ async fn read(tasks: &Tasks, info: TaskInfo) -> Result<(u64, Task), Error> {
             }
             Event::StepCompleted { name, .. } | Event::StepFailed { name, .. } => {
                 *task.recorded.entry(name.clone()).or_default() += 1;
+                task.unsure |= matches!(entry.event, Event::StepFailed { .. });
             }
             _ => {}
         }

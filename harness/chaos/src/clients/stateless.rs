@@ -32,6 +32,10 @@ impl Client {
         let mut more = Map::new();
         loop {
             let mut params = json!({ "name": tool.name(), "arguments": { "number": number } });
+            // Not where it must survive: five deaths in one step, and a task is held back as poison.
+            if self.kind == Kind::Plain && tool == Tool::Book && number.is_multiple_of(3) {
+                params["arguments"]["slow"] = json!(true);
+            }
             for (name, value) in &more {
                 params[name] = value.clone();
             }
