@@ -103,7 +103,7 @@ async fn work(ctx: Context, number: u64) -> Result<String> {
 #[tool]
 async fn book(ctx: Context, number: u64, slow: Option<bool>) -> Result<String> {
     // So long that one which should have ended with its connection is seen.
-    let times = if slow == Some(true) { 4 } else { 1 };
+    let times = if slow == Some(true) { 8 } else { 1 };
     for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
         step(&ctx, number, name, times).await?;
         ctx.progress((n + 1) as f64, Some(3.0), Some(name));

@@ -33,7 +33,7 @@ impl Client {
         loop {
             let mut params = json!({ "name": tool.name(), "arguments": { "number": number } });
             // Not where it must survive: five deaths in one step, and a task is held back as poison.
-            if self.kind == Kind::Plain && tool == Tool::Book && number.is_multiple_of(3) {
+            if self.kind == Kind::Plain && tool == Tool::Book && !number.is_multiple_of(3) {
                 params["arguments"]["slow"] = json!(true);
             }
             for (name, value) in &more {
