@@ -14,7 +14,7 @@ use steadfast_store::{Filter, Order, Store as _};
 #[test]
 fn nobody_is_told_that_a_read_failed_because_the_process_ends() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
+    let store = Arc::new(Store::open(dir.path().join("store.db")).unwrap());
     let (failed, failures) = mpsc::channel();
     for _ in 0..100 {
         let runtime =
