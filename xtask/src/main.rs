@@ -30,8 +30,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Format, lints, docs, all tests with what the server says in them held against the official
-    /// schemas, a short crash loop, the conformance suite, clients of others: what must pass before a
-    /// change lands.
+    /// schemas, a short crash loop, a short chaos run, the conformance suite, clients of others: what
+    /// must pass before a change lands.
     Test,
     /// Measures against floors on this machine, in one run.
     Bench {
@@ -40,6 +40,9 @@ enum Task {
     },
     /// Kills real processes at random and checks every invariant.
     Crash(Crash),
+    /// Fifty clients of all kinds call a server over a network that breaks, while it is killed every few
+    /// seconds; then every call, answer and effect is accounted for.
+    Chaos(Chaos),
     /// Runs the public conformance suite of MCP against a server with all its fixtures.
     Conformance,
     /// Sends the front all kinds of nonsense over HTTP and stdio: it must answer and stay.
@@ -93,6 +96,16 @@ struct Crash {
 }
 
 #[derive(clap::Args)]
+struct Chaos {
+    /// For how long there are faults.
+    #[arg(long, default_value_t = 5.0)]
+    minutes: f64,
+    /// Fixes what clients do, what becomes of connections and when the server dies; by chance if absent.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(clap::Args)]
 struct Fuzz {
     /// How many requests.
     #[arg(long, default_value_t = 1_000_000)]
@@ -109,6 +122,7 @@ fn main() -> ExitCode {
         Task::Bench { what: Bench::Engine(args) } => bench("engine", args),
         Task::Bench { what: Bench::Http(args) } => bench("http", args),
         Task::Crash(args) => crash(&args),
+        Task::Chaos(args) => chaos(&args),
         Task::Conformance => conformance::conformance(),
         Task::Fuzz(args) => fuzz(&args),
         Task::Schemas => schemas::schemas(&schemas::THOSE_THAT_TALK),
@@ -164,10 +178,11 @@ fn test() -> Result<()> {
     schemas::schemas(&["--workspace", "--no-fail-fast"])?;
     thread::scope(|scope| {
         // The disk's part beside the network's. The same workload each time, so that a failure can be
-        // told from a change; `cargo xtask crash` looks further.
+        // told from a change; `cargo xtask crash` and `cargo xtask chaos` look further.
         let crashed = scope.spawn(|| {
             crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;
-            crash(&Crash { kills: 40, seed: Some(2), processes: 2 })
+            crash(&Crash { kills: 40, seed: Some(2), processes: 2 })?;
+            chaos(&Chaos { minutes: 0.5, seed: Some(1) })
         });
         conformance::conformance()?;
         clients::clients(None)?;
@@ -208,6 +223,18 @@ fn crash(args: &Crash) -> Result<()> {
         supervisor.args(["--seed", &seed.to_string()]);
     }
     run(supervisor)
+}
+
+fn chaos(args: &Chaos) -> Result<()> {
+    build(&["chaos", "chaos-server"])?;
+    let dir = std::env::temp_dir().join(format!("steadfast-chaos-{}", std::process::id()));
+    let mut chaos = Command::new(built("debug", "chaos"));
+    let seconds = (args.minutes * 60.0).round().max(1.0) as u64;
+    chaos.args(["--seconds", &seconds.to_string()]).arg("--dir").arg(dir);
+    if let Some(seed) = args.seed {
+        chaos.args(["--seed", &seed.to_string()]);
+    }
+    run(chaos)
 }
 
 fn fuzz(args: &Fuzz) -> Result<()> {

@@ -129,7 +129,8 @@ impl Connection {
             }
             message => {
                 if let Some(session) = self.session() {
-                    hear(&self.front, &session, message).await;
+                    // There is no way to say that it was not taken, but for the log.
+                    let _taken = hear(&self.front, &session, message).await;
                 }
             }
         }

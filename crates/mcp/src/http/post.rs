@@ -10,6 +10,7 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 use steadfast_core::Principal;
+use steadfast_engine::CallError;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -357,12 +358,17 @@ async fn said(
         return Ok(());
     }
     let session = legacy(front, principal, headers).await?;
-    hear(front, &session, message).await;
-    Ok(())
+    match hear(front, &session, message).await {
+        true => Ok(()),
+        // Who is told that an answer was accepted does not send it again, and is not asked again.
+        false => Err(Box::new(busy("the store is not available; try again"))),
+    }
 }
 
-/// Takes what a client of a session says without asking.
-pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Message<'_>) {
+/// Takes what a client of a session says without asking. False if that could not be written
+/// down, and is to be said again.
+#[must_use]
+pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Message<'_>) -> bool {
     match message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
             #[derive(serde::Deserialize)]
@@ -376,6 +382,7 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
                 && let Err(error) = front.cancel_lost(session, &request_id).await
             {
                 tracing::error!(%error, "a request could not be cancelled");
+                return !may_pass(&error);
             }
         }
         Message::Response { id: Id::Text(id), outcome } => {
@@ -383,13 +390,23 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
                 serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)
             };
             let outcome = outcome.map(read).map_err(read);
-            let Some(to) = Routed::read(&id) else { return session.respond(&id, outcome) };
+            let Some(to) = Routed::read(&id) else {
+                session.respond(&id, outcome);
+                return true;
+            };
             if let Err(error) = front.take_response(session, &to, outcome).await {
                 tracing::error!(%error, "an answer could not be taken");
+                return !may_pass(&error);
             }
         }
         _ => {}
     }
+    true
+}
+
+/// Whether the same may succeed later.
+fn may_pass(error: &CallError) -> bool {
+    matches!(error, CallError::Store(_) | CallError::ShuttingDown)
 }
 
 /// Several messages at once, as only 2025-03-26 has it.
@@ -420,7 +437,8 @@ async fn batch(
                 let params = params.map_or("{}", |params| params.get());
                 replies.push(in_batch(front, caller, &session, &id, &method, params).await);
             }
-            Ok(message) => hear(front, &session, message).await,
+            // There is one status for all of them.
+            Ok(message) => drop(hear(front, &session, message).await),
         }
     }
     match replies.is_empty() {

@@ -81,7 +81,12 @@ impl Readers {
                 read(&view)
             })
         };
-        let scanned = tokio::task::spawn_blocking(scan).await;
-        scanned.unwrap_or_else(|e| Err(Error::Unavailable(e.to_string())))
+        match tokio::task::spawn_blocking(scan).await {
+            Ok(scanned) => scanned,
+            // The runtime goes down, and whoever asks goes with it: in the time that is left it must not
+            // tell a client that its call failed, which goes on in the next process.
+            Err(e) if e.is_cancelled() => std::future::pending().await,
+            Err(e) => Err(Error::Unavailable(e.to_string())),
+        }
     }
 }

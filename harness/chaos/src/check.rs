@@ -1,0 +1,185 @@
+//! What may have happened, and what may not.
+
+use std::collections::BTreeMap;
+
+use steadfast::{engine::Compensation, prelude::Status};
+
+use crate::{
+    book::{Call, Kind, Tool},
+    store::Task,
+};
+
+/// How long a server may take to see that a connection was closed, and to cancel.
+const SLOW: i64 = 1_500;
+
+/// A line of what the server's tools did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Effect {
+    pub(crate) number: u64,
+    /// Whether it was taken back, not done.
+    pub(crate) undone: bool,
+    pub(crate) step: String,
+    pub(crate) task: String,
+    pub(crate) life: u32,
+}
+
+impl Effect {
+    pub(crate) fn read(line: &str) -> Option<Effect> {
+        let mut parts = line.split('\t');
+        Some(Effect {
+            number: parts.next()?.parse().ok()?,
+            undone: parts.next()? == "undo",
+            step: parts.next()?.into(),
+            task: parts.next()?.into(),
+            life: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// All that is known of a call.
+pub(crate) struct Case<'a> {
+    pub(crate) number: u64,
+    pub(crate) call: &'a Call,
+    pub(crate) tasks: &'a [Task],
+    pub(crate) effects: &'a [Effect],
+}
+
+impl Case<'_> {
+    pub(crate) fn is_completed(&self) -> bool {
+        self.tasks.iter().any(|task| task.info.status == Status::Completed)
+    }
+
+    /// Nothing is left of what it did.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        !self.tasks.is_empty() && !self.is_completed()
+    }
+
+    /// What is wrong with it, one sentence each; nothing if all is well.
+    pub(crate) fn check(&self) -> Vec<String> {
+        let mut wrong = self.call.wrong.clone();
+        self.check_answers(&mut wrong);
+        self.check_count(&mut wrong);
+        for task in self.tasks {
+            self.check_task(task, &mut wrong);
+            self.check_end(task, &mut wrong);
+        }
+        for effect in self.effects {
+            if !self.tasks.iter().any(|task| task.info.id.as_str() == effect.task) {
+                wrong.push(format!("{effect:?} is of no task of its"));
+            }
+        }
+        wrong
+    }
+
+    fn check_answers(&self, wrong: &mut Vec<String>) {
+        let Call { answers, tool, survives, .. } = self.call;
+        match answers.as_slice() {
+            _ if self.call.refused && (self.is_completed() || *survives) => {
+                wrong.push("its client was told that it was cancelled, and it was not".into());
+            }
+            [] if *survives => wrong.push("its client can come back, and has no answer".into()),
+            [] => {}
+            [answer] if !tool.is_right(self.number, answer) => {
+                wrong.push(format!("the answer {answer:?} is wrong"));
+            }
+            [answer] if *tool == Tool::Once && !self.tasks.iter().any(|task| task.says(answer)) => {
+                wrong.push(format!("no task of its knows what {answer:?} says"));
+            }
+            [_] if !self.is_completed() => wrong.push("answered, but not completed".into()),
+            [_] => {}
+            several => wrong.push(format!("{} answers", several.len())),
+        }
+    }
+
+    /// A request that is made again is the same call. Only the id of a request is free again when its
+    /// answer was sent, and a server can't know that it was lost after that; but then the one before
+    /// has ended.
+    fn check_count(&self, wrong: &mut Vec<String>) {
+        let again = matches!(self.call.kind, Kind::Resumes(_) | Kind::Repeats(_));
+        for pair in self.tasks.windows(2) {
+            let ended = pair[0].info.ended.is_some_and(|ended| ended <= pair[1].info.created);
+            if !again || !ended || self.call.repeats == 0 {
+                wrong.push(format!("it ran twice: {} and {}", pair[0].info.id, pair[1].info.id));
+            }
+        }
+    }
+
+    /// What ends with its connection has completed before, or not at all.
+    fn check_end(&self, task: &Task, wrong: &mut Vec<String>) {
+        let (Some(closed), Some(ended)) = (self.call.closed, task.info.ended) else { return };
+        if task.info.status == Status::Completed && ended.0 > closed + SLOW {
+            let late = ended.0 - closed;
+            wrong.push(format!("it went on for {late} ms after its connection was closed"));
+        }
+    }
+
+    fn check_task(&self, task: &Task, wrong: &mut Vec<String>) {
+        let (info, tool) = (&task.info, self.call.tool);
+        let of_it = |effect: &&Effect| effect.task == info.id.as_str();
+        let effects: Vec<&Effect> = self.effects.iter().filter(of_it).collect();
+        check_order(tool, &effects, wrong);
+        let times = |step: &str, undone: bool| {
+            effects.iter().filter(|effect| effect.step == step && effect.undone == undone).count()
+        };
+        match info.status {
+            Status::Completed => {
+                for step in tool.steps() {
+                    if times(step, false) == 0 && !(*step == "once" && task.unsure) {
+                        wrong.push(format!("completed, but {step} was not done"));
+                    }
+                    if times(step, true) > 0 {
+                        wrong.push(format!("completed, but {step} was undone"));
+                    }
+                    if task.recorded.get(*step) != Some(&1) {
+                        wrong.push(format!("{step} is not once in the history"));
+                    }
+                }
+            }
+            Status::Cancelled | Status::Failed => {
+                if self.call.survives {
+                    wrong.push(format!("{}, though its client can come back", info.status));
+                }
+                for step in tool.steps() {
+                    if times(step, false) > 0 && times(step, true) == 0 {
+                        wrong.push(format!("{}, and {step} is left half done", info.status));
+                    }
+                }
+                if !matches!(info.compensation, None | Some(Compensation::Done)) {
+                    wrong.push(format!("its compensation is {:?}", info.compensation));
+                }
+            }
+            status => wrong.push(format!("it never ended: {status}")),
+        }
+    }
+}
+
+/// In one process a step takes effect once, and one that runs at most once does so in all; never before
+/// an earlier step, and never when taking back has begun.
+fn check_order(tool: Tool, effects: &[&Effect], wrong: &mut Vec<String>) {
+    let mut seen: BTreeMap<(&str, bool, u32), u32> = BTreeMap::new();
+    let (mut latest, mut undoing, mut once) = (0, false, 0);
+    for effect in effects {
+        let Effect { step, undone, life, .. } = effect;
+        let count = seen.entry((step, *undone, *life)).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            wrong.push(format!("{step} took effect {count} times in life {life}: {effect:?}"));
+        }
+        let at = tool.steps().iter().position(|known| known == step).unwrap_or(usize::MAX);
+        if *undone {
+            undoing = true;
+            continue;
+        }
+        if undoing {
+            wrong.push(format!("{step} was done when taking back had begun"));
+        }
+        if at < latest {
+            wrong.push(format!("{step} was done after a later step"));
+        }
+        latest = latest.max(at);
+        once += u32::from(step == "once");
+        if once > 1 {
+            wrong.push("the step that runs at most once ran twice".into());
+        }
+    }
+}

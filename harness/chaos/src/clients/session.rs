@@ -1,0 +1,183 @@
+//! Clients of the revisions with sessions, whose calls outlive connections.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Client, accept};
+use crate::{
+    book::{Kind, Tool},
+    wire::{self, Broken, Response},
+};
+
+pub(super) struct Session {
+    pub(super) client: Client,
+    version: &'static str,
+    id: String,
+}
+
+pub(super) async fn run(client: Client, version: &'static str) {
+    let mut session = Session::open(client, version).await;
+    // There were no questions in the first of them.
+    let tools: &[Tool] = match version {
+        "2025-03-26" => &[Tool::Work, Tool::Book, Tool::Once],
+        _ => &[Tool::Work, Tool::Book, Tool::Ask, Tool::Once],
+    };
+    while !session.client.world.is_calm() {
+        let (number, tool) = session.client.begin(tools, true);
+        session.call(number, tool).await;
+        session.client.pause().await;
+    }
+}
+
+impl Session {
+    pub(super) async fn open(mut client: Client, version: &'static str) -> Session {
+        let can = if version == "2025-03-26" { json!({}) } else { json!({ "elicitation": {} }) };
+        let info = json!({ "name": "chaos", "version": "1" });
+        let params = json!({ "protocolVersion": version, "clientInfo": info, "capabilities": can });
+        let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        loop {
+            let opened = wire::send(client.world.proxy, "POST", &[], &body.to_string()).await;
+            let id = opened.ok().and_then(|opened| opened.header("mcp-session-id").map(Into::into));
+            if let Some(id) = id {
+                return Session { client, version, id };
+            }
+            client.pause().await;
+        }
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Response, Broken> {
+        let mut headers =
+            vec![("Mcp-Session-Id", self.id.as_str()), ("MCP-Protocol-Version", self.version)];
+        headers.extend(more);
+        wire::send(self.client.world.proxy, method, &headers, body).await
+    }
+
+    /// Says what the user says, until the server has it.
+    pub(super) async fn answer(&mut self, number: u64, asked: &Value) {
+        let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept(number) });
+        loop {
+            match self.send("POST", &[], &answer.to_string()).await {
+                Ok(heard) if heard.status == 202 => break,
+                Ok(heard) if heard.status == 503 => {}
+                Ok(heard) => {
+                    return self.client.wrong(number, format!("an answer got {}", heard.status));
+                }
+                Err(_) => {}
+            }
+            self.client.pause().await;
+        }
+        self.client.note(number, "told what the user says");
+    }
+
+    async fn call(&mut self, number: u64, tool: Tool) {
+        let id = self.client.next_id();
+        let mut meta = json!({ "progressToken": id });
+        if matches!(self.client.kind, Kind::Keyed(_)) {
+            meta["dev.steadfast/idempotency-key"] = json!(number.to_string());
+        }
+        let params = json!({ "name": tool.name(), "arguments": { "number": number },
+                             "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        let body = body.to_string();
+        let mut seen = Seen::default();
+        for times in 0.. {
+            let last = seen.last.clone().filter(|_| matches!(self.client.kind, Kind::Resumes(_)));
+            self.client.world.book.change(number, |call| match &last {
+                Some(_) => call.resumes += 1,
+                None => call.repeats += u64::from(times > 0),
+            });
+            let sent = match &last {
+                Some(last) => {
+                    // One that forgets what it has heard.
+                    let forgets = self.client.world.has_mutant("forgets");
+                    let from = seen.first.as_ref().filter(|_| forgets).unwrap_or(last);
+                    self.client.note(number, format!("takes up {from}"));
+                    self.send("GET", &[("Last-Event-ID", from)], "").await
+                }
+                None => {
+                    self.client.note(number, format!("sends {id}"));
+                    if !matches!(self.client.kind, Kind::Keyed(_)) {
+                        // It may run again, if its answer was lost behind the server.
+                        self.client.world.book.begin_stream(number);
+                    }
+                    self.send("POST", &[], &body).await
+                }
+            };
+            let read = match sent {
+                Ok(mut response) => self.read(number, id, &mut response, &mut seen).await,
+                Err(broken) => Err(broken),
+            };
+            match read {
+                Ok(true) => return,
+                Ok(false) => self.client.note(number, "the stream ended"),
+                Err(broken) => self.client.note(number, format!("broken: {broken}")),
+            }
+            self.client.pause().await;
+        }
+    }
+
+    /// Whether there was an answer.
+    async fn read(
+        &mut self,
+        number: u64,
+        id: u64,
+        response: &mut Response,
+        seen: &mut Seen,
+    ) -> Result<bool, Broken> {
+        match response.status {
+            200 => {}
+            503 => return Err("503".into()),
+            status => {
+                self.client.wrong(number, format!("it got {status}: {}", response.text().await?));
+                return Ok(true);
+            }
+        }
+        let mut answered = false;
+        loop {
+            let event = match response.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(answered),
+                // What is behind the answer is of no interest, if it is not another.
+                Err(_) if answered => return Ok(true),
+                Err(broken) => return Err(broken),
+            };
+            if let Some(at) = event.id {
+                let says = event.message.is_some();
+                let twice = says && !seen.said.insert(at.clone());
+                if twice && matches!(self.client.kind, Kind::Resumes(_)) {
+                    self.client.wrong(number, format!("the event {at} came twice"));
+                }
+                seen.first.get_or_insert_with(|| at.clone());
+                seen.last = Some(at);
+            }
+            let Some(message) = event.message else { continue };
+            if message["method"] == "elicitation/create" {
+                self.client.note(number, format!("is asked {}", message["id"]));
+                self.answer(number, &message).await;
+            } else if message["id"] == id {
+                if answered {
+                    self.client.wrong(number, "two answers on one stream");
+                }
+                answered = true;
+                self.client.take(number, &message);
+            } else {
+                self.client.hear_progress(number, &message);
+            }
+        }
+    }
+}
+
+/// What of its stream a client has.
+#[derive(Default)]
+struct Seen {
+    first: Option<String>,
+    last: Option<String>,
+    /// The events that said something.
+    said: BTreeSet<String>,
+}

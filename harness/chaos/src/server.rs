@@ -1,0 +1,162 @@
+//! The server that is killed. Each call has a number of its own, and what its steps really do is a line
+//! each in a file: which call, whether it was done or undone, which step, which task, which process.
+
+use std::{fs::OpenOptions, io::Write, path::PathBuf, sync::OnceLock, time::Duration};
+
+use clap::Parser;
+use steadfast::prelude::*;
+use steadfast_crash::Rng;
+
+#[derive(Parser)]
+struct Args {
+    #[command(flatten)]
+    flags: Flags,
+    /// Where the effects are written to.
+    #[arg(long)]
+    effects: PathBuf,
+    /// Which process this is.
+    #[arg(long)]
+    life: u32,
+    /// How long a call in rounds waits for its client to come back.
+    #[arg(long, default_value_t = 15)]
+    wait_seconds: u64,
+    /// Is wrong on purpose, to show that it would be seen: `twice`, `left` or `wrong`.
+    #[arg(long, hide = true)]
+    mutant: Option<String>,
+}
+
+struct Place {
+    effects: PathBuf,
+    life: u32,
+    mutant: Option<String>,
+}
+
+static PLACE: OnceLock<Place> = OnceLock::new();
+
+/// Whether this process is wrong in this way, which shows in every fourth call.
+fn is_wrong(how: &str, number: u64) -> bool {
+    let mutant = PLACE.get().and_then(|place| place.mutant.as_deref());
+    mutant == Some(how) && number.is_multiple_of(4)
+}
+
+/// One write, so that a killed process leaves the line whole or not at all.
+fn effect(number: u64, what: &str, step: &str, task: &str) -> Result<()> {
+    let Some(place) = PLACE.get() else { return Ok(()) };
+    let mut file = OpenOptions::new().create(true).append(true).open(&place.effects)?;
+    let line = format!("{number}\t{what}\t{step}\t{task}\t{}\n", place.life);
+    file.write_all(line.as_bytes())?;
+    Ok(())
+}
+
+/// What a step does: something that can be counted, with time before and after it to be killed in,
+/// so many times the usual.
+async fn act(number: u64, step: &'static str, task: String, times: u64) -> Result<()> {
+    let mut dice = Rng::of(number, step.bytes().map(u64::from).sum());
+    tokio::time::sleep(Duration::from_millis(times * dice.below(120))).await;
+    effect(number, "do", step, &task)?;
+    if step == "b" && is_wrong("twice", number) {
+        effect(number, "do", step, &task)?;
+    }
+    tokio::time::sleep(Duration::from_millis(times * dice.below(250))).await;
+    Ok(())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Done {
+    number: u64,
+    step: String,
+    task: String,
+}
+
+/// Takes a step back.
+async fn undo(_: ActivityContext, done: Done) -> Result<()> {
+    match is_wrong("left", done.number) {
+        true => Ok(()),
+        false => effect(done.number, "undo", &done.step, &done.task),
+    }
+}
+
+/// A step that can be taken back.
+async fn step(ctx: &Context, number: u64, step: &'static str, times: u64) -> Result<()> {
+    let task = ctx.task_id().to_string();
+    let done = Done { number, step: step.into(), task: task.clone() };
+    ctx.step(step, || act(number, step, task.clone(), times)).undo("undo", &done).await
+}
+
+fn answer(tool: &str, number: u64, detail: impl std::fmt::Display) -> String {
+    let number = if is_wrong("wrong", number) { number + 1 } else { number };
+    format!("{tool} {number} {detail}")
+}
+
+/// Three steps with progress, for good.
+#[tool]
+async fn work(ctx: Context, number: u64) -> Result<String> {
+    for (n, step) in ["a", "b", "c"].into_iter().enumerate() {
+        let task = ctx.task_id().to_string();
+        ctx.step(step, || act(number, step, task.clone(), 1)).await?;
+        ctx.progress((n + 1) as f64, Some(3.0), Some(step));
+    }
+    Ok(answer("work", number, "done"))
+}
+
+/// Three steps, each of which can be taken back.
+#[tool]
+async fn book(ctx: Context, number: u64, slow: Option<bool>) -> Result<String> {
+    // So long that one which should have ended with its connection is seen.
+    let times = if slow == Some(true) { 8 } else { 1 };
+    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
+        step(&ctx, number, name, times).await?;
+        ctx.progress((n + 1) as f64, Some(3.0), Some(name));
+    }
+    Ok(answer("book", number, "done"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Choice {
+    /// Any number
+    value: u64,
+}
+
+/// Asks between two steps.
+#[tool]
+async fn ask(ctx: Context, number: u64) -> Result<String> {
+    step(&ctx, number, "a", 1).await?;
+    ctx.progress(1.0, Some(2.0), None);
+    let reply = ctx.ask::<Choice>(format!("Which number for {number}?")).await?;
+    step(&ctx, number, "b", 1).await?;
+    ctx.progress(2.0, Some(2.0), None);
+    Ok(match reply {
+        Reply::Accepted(Choice { value }) => answer("ask", number, value),
+        Reply::Declined => answer("ask", number, "declined"),
+        Reply::Cancelled => answer("ask", number, "dismissed"),
+    })
+}
+
+/// Has a step between two that never runs twice. If nobody knows whether it ran, the call says so.
+#[tool]
+async fn once(ctx: Context, number: u64) -> Result<String> {
+    step(&ctx, number, "a", 1).await?;
+    let task = ctx.task_id().to_string();
+    let done = Done { number, step: "once".into(), task: task.clone() };
+    let only = ctx.step("once", || act(number, "once", task.clone(), 1)).undo("undo", &done);
+    let sure = match only.at_most_once().await {
+        Ok(()) => "sure",
+        Err(error) if error.is_unfinished() => "unsure",
+        Err(error) => return Err(error),
+    };
+    step(&ctx, number, "b", 1).await?;
+    Ok(answer("once", number, sure))
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let Args { flags, effects, life, wait_seconds, mutant } = Args::parse();
+    let _ = PLACE.set(Place { effects, life, mutant });
+    let mut server = Server::new("chaos").tool(work).tool(book).tool(ask).tool(once);
+    let settings = server.settings_mut();
+    settings.request_state_life = Duration::from_secs(wait_seconds);
+    // The clients are one principal, and in a hurry.
+    settings.max_polls_per_second = 0;
+    settings.poll_interval = Duration::from_millis(100);
+    server.activity("undo", undo).run_with(flags).await
+}

@@ -1,0 +1,57 @@
+//! The checks can fail: a few seconds with something wrong on purpose are reported.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// One after the other: each is fifty clients.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Runs with this mutant, and sees that it is reported in these words: some show only where a fault falls
+/// at the right moment, and a few seconds may have none there.
+fn is_reported(mutant: &str, words: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut said = String::new();
+    for seed in ["2", "3", "4", "5"] {
+        let dir = tempfile::tempdir().unwrap();
+        let ran = Command::new(env!("CARGO_BIN_EXE_chaos"))
+            .args(["--seconds", "5", "--seed", seed, "--mutant", mutant, "--dir"])
+            .arg(dir.path().join("run"))
+            .output()
+            .unwrap();
+        said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        if !ran.status.success() && said.contains(words) {
+            assert!(said.contains(&format!("with seed {seed}")), "it can't be tried again:\n{said}");
+            return;
+        }
+    }
+    panic!("{mutant} was not seen:\n{said}");
+}
+
+#[test]
+fn a_step_that_takes_effect_twice() {
+    is_reported("twice", "b took effect 2 times in life");
+}
+
+#[test]
+fn a_call_that_is_left_half_done() {
+    is_reported("left", "is left half done");
+}
+
+#[test]
+fn a_call_that_goes_on_without_its_client() {
+    is_reported("unbound", "after its connection was closed");
+}
+
+#[test]
+fn an_answer_of_another_call() {
+    is_reported("wrong", "is wrong");
+}
+
+#[test]
+fn a_message_that_comes_twice() {
+    is_reported("forgets", "came twice");
+}
