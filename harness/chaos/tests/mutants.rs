@@ -24,7 +24,10 @@ fn is_reported(mutant: &str, words: &str) {
             .unwrap();
         said = String::from_utf8_lossy(&ran.stdout).into_owned();
         if !ran.status.success() && said.contains(words) {
-            assert!(said.contains(&format!("with seed {seed}")), "it can't be tried again:\n{said}");
+            assert!(
+                said.contains(&format!("with seed {seed}")),
+                "it can't be tried again:\n{said}"
+            );
             return;
         }
     }
