@@ -30,7 +30,9 @@ async fn a_token_is_shown_and_a_wrong_one_refused() {
 
 /// The next message that is of this method, while somebody looks at the task: only then it is asked for.
 async fn next(events: &mut EventStream, task: &TaskHandle, method: &str) -> Value {
+    let late = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {
+        assert!(tokio::time::Instant::now() < late, "no {method} came");
         let message = tokio::select! {
             message = events.next() => message.unwrap(),
             () = tokio::time::sleep(Duration::from_millis(50)) => {
@@ -45,18 +47,22 @@ async fn next(events: &mut EventStream, task: &TaskHandle, method: &str) -> Valu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sessions_own_stream_brings_questions_of_tasks_also_after_a_kill() {
+async fn the_sessions_own_stream_goes_on_after_a_kill_and_brings_no_question_twice() {
     let mut server = Server::start();
     let client = Client::connect(&server.url()).revision(Revision::V2025_11_25).await.unwrap();
     let mut events = client.events().await.unwrap();
     let started = client.call("approve", json!({})).start().await.unwrap();
     let Started::Task(task) = started else { panic!("no task") };
-    next(&mut events, &task, "elicitation/create").await;
-    server.kill_and_restart();
     let asked = next(&mut events, &task, "elicitation/create").await;
+    server.kill_and_restart();
     let answer = json!({ "action": "accept", "content": { "approve": true } });
     client.respond(&asked["id"], Ok(answer)).await.unwrap();
     assert_eq!(task.wait().await.unwrap().text(), "done");
+    let started = client.call("approve", json!({})).start().await.unwrap();
+    let Started::Task(other) = started else { panic!("no task") };
+    let asked = next(&mut events, &other, "elicitation/create").await;
+    let related = &asked["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    assert_eq!(related["taskId"], other.id(), "{asked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
