@@ -112,7 +112,6 @@ fn an_answer_that_was_not_sent_is_kept_for_who_asks_again() {
     drop(first);
     server.open("second");
     server.until("last", 1);
-    server.kill_and_restart();
     let other = work(&client, &server, json!(1), 8).last();
     assert_eq!(other["error"]["code"], -32600, "{other}");
     assert_eq!(text(&work(&client, &server, json!(1), 7).last()), "7");
