@@ -10,6 +10,8 @@
 //!
 //! See [`Store`] for the calls and for what is true when the process dies around each.
 
+#[cfg(feature = "around")]
+mod around;
 mod error;
 mod memory;
 mod rows;
@@ -18,6 +20,8 @@ mod store;
 pub mod suite;
 mod write;
 
+#[cfg(feature = "around")]
+pub use around::Around;
 pub use error::{Error, Refusal, Result};
 pub use memory::{Disk, Memory};
 pub use rows::{

@@ -2,13 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use steadfast_engine::{Bond, Order, TaskId, Timestamp};
-use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, BoxFuture, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, ListPage,
-    NewTask, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
-    StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
-};
+use steadfast_store::{Around, BoxFuture, Desk, Error, Result, Store};
 use tokio::sync::Notify;
 
 use crate::wait::until;
@@ -49,22 +43,11 @@ impl Dying {
     }
 }
 
-macro_rules! mortal {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($arg: $type),*) -> BoxFuture<'_, Result<$answer>> {
-            Box::pin(async move {
-                let done = self.alive()?.$name($($arg),*).await;
-                // The dead hear nothing.
-                match self.alive() {
-                    Ok(_) => done,
-                    Err(_) => Err(Error::Unknown("this server was killed meanwhile".into())),
-                }
-            })
-        }
-    )*};
-}
+impl Around for Mortal {
+    fn inner(&self) -> Result<Arc<dyn Store>> {
+        self.alive()
+    }
 
-impl Store for Mortal {
     fn desk(&self) -> Desk {
         self.desk
     }
@@ -73,45 +56,16 @@ impl Store for Mortal {
         self.changed.clone()
     }
 
-    mortal! {
-        fn dead() -> Vec<Desk>;
-        fn is_alive(desk: Desk) -> bool;
-        fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();
-        fn keyed(caller: Caller, dedup: String) -> Option<TaskId>;
-        fn close() -> ();
-        fn start(task: NewTask) -> Started;
-        fn claim(claim: ClaimTasks) -> Vec<Claimed>;
-        fn turn(turn: Turn) -> Turned;
-        fn adopt(dead: Desk, poison: Poison) -> Adopted;
-        fn send(caller: Caller, send: SendTo) -> Option<Touched>;
-        fn answer(caller: Caller, id: TaskId, question: String, body: Vec<u8>) -> Touched;
-        fn cancel(caller: Caller, id: TaskId, cancel: Cancel) -> Vec<Touched>;
-        fn suspend(caller: Caller, id: TaskId, suspend: Suspend) -> Touched;
-        fn resume(caller: Caller, id: TaskId, resume: Resume) -> Touched;
-        fn purge(caller: Caller, id: TaskId) -> ();
-        fn sweep(now: Timestamp, limit: usize) -> Swept;
-        fn claim_activities(claim: ClaimActivities) -> Vec<ActivityRow>;
-        fn end_activity(end: ActivityEnd) -> Touched;
-        fn retry_activity(retried: Retried) -> Touched;
-        fn beat_activity(lease: ActivityLease, until: Option<Timestamp>, release: bool) -> ();
-        fn activity(token: String) -> Option<ActivityRow>;
-        fn begin_session(session: SessionRow, most: usize) -> ();
-        fn keep_session(session: SessionRow) -> bool;
-        fn session(id: String, now: Timestamp) -> Option<SessionRow>;
-        fn end_session(id: String) -> bool;
-        fn post(body: Vec<u8>, until: Timestamp, most: usize) -> u64;
-        fn posted(after: u64, limit: usize) -> Posted;
-        fn held_activities() -> Vec<ActivityLease>;
-        fn get(caller: Caller, id: TaskId) -> TaskRow;
-        fn get_with_questions(caller: Caller, id: TaskId) -> (TaskRow, Vec<QuestionRow>);
-        fn row(key: TaskKey) -> Option<TaskRow>;
-        fn held() -> Vec<Held>;
-        fn list(filter: Filter, order: Order, after: Option<TaskKey>, limit: usize) -> ListPage;
-        fn counts(caller: Caller) -> Counts;
-        fn history(key: TaskKey, order: Order, after: Option<u64>, limit: usize) -> HistoryPage;
-        fn inbox(key: TaskKey, after: i64) -> Vec<InboxRow>;
-        fn questions(key: TaskKey) -> Vec<QuestionRow>;
-        fn state(scope: String, key: String) -> StateRow;
-        fn next_wake() -> Option<Timestamp>;
+    async fn around<T: Send + 'static>(
+        &self,
+        _: &'static str,
+        done: BoxFuture<'static, Result<T>>,
+    ) -> Result<T> {
+        let done = done.await;
+        // The dead hear nothing.
+        match self.alive() {
+            Ok(_) => done,
+            Err(_) => Err(Error::Unknown("this server was killed meanwhile".into())),
+        }
     }
 }

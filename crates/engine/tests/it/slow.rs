@@ -5,13 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use steadfast_engine::{TaskId, Timestamp};
-use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
-    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, Memory, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
-};
+use steadfast_store::{Around, BoxFuture, Desk, Error, Memory, Result, Store};
 use tokio::sync::{Notify, SetOnce};
 
 use crate::support::within;
@@ -124,81 +118,31 @@ pub(crate) struct Slow {
     pub(crate) gates: Gates,
 }
 
-impl Slow {
-    async fn around<T>(&self, name: &str, call: BoxFuture<'_, Result<T>>) -> Result<T> {
-        let Some(gate) = self.gates.next(name) else { return call.await };
+impl Around for Slow {
+    fn inner(&self) -> Result<Arc<dyn Store>> {
+        Ok(self.inner.clone())
+    }
+
+    fn desk(&self) -> Desk {
+        Store::desk(&*self.inner)
+    }
+
+    fn changed(&self) -> Arc<Notify> {
+        Store::changed(&*self.inner)
+    }
+
+    async fn around<T: Send + 'static>(
+        &self,
+        call: &'static str,
+        done: BoxFuture<'static, Result<T>>,
+    ) -> Result<T> {
+        let Some(gate) = self.gates.next(call) else { return done.await };
         drop(gate.came.set(()));
-        let done = if *gate.write.wait().await { Some(call.await) } else { None };
+        let done = if *gate.write.wait().await { Some(done.await) } else { None };
         match (gate.answer.wait().await, done) {
             (Answer::Given, Some(done)) => done,
             (Answer::Denied, None) => Err(Error::Unavailable("denied on purpose".into())),
             _ => Err(Error::Unknown("lost on purpose".into())),
         }
-    }
-}
-
-macro_rules! gated {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($arg: $type),*) -> BoxFuture<'_, Result<$answer>> {
-            Box::pin(self.around(stringify!($name), self.inner.$name($($arg),*)))
-        }
-    )*};
-}
-
-impl Store for Slow {
-    fn desk(&self) -> Desk {
-        self.inner.desk()
-    }
-
-    fn changed(&self) -> Arc<Notify> {
-        self.inner.changed()
-    }
-
-    fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
-        let name = match turn.after {
-            After::Keep | After::End { .. } => "turn",
-            After::Park { .. } | After::Yield => "park",
-        };
-        Box::pin(self.around(name, self.inner.turn(turn)))
-    }
-
-    gated! {
-        fn dead() -> Vec<Desk>;
-        fn is_alive(desk: Desk) -> bool;
-        fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();
-        fn keyed(caller: Caller, dedup: String) -> Option<TaskId>;
-        fn close() -> ();
-        fn start(task: NewTask) -> Started;
-        fn claim(claim: ClaimTasks) -> Vec<Claimed>;
-        fn adopt(dead: Desk, poison: Poison) -> Adopted;
-        fn send(caller: Caller, send: SendTo) -> Option<Touched>;
-        fn answer(caller: Caller, id: TaskId, question: String, body: Vec<u8>) -> Touched;
-        fn cancel(caller: Caller, id: TaskId, cancel: Cancel) -> Vec<Touched>;
-        fn suspend(caller: Caller, id: TaskId, suspend: Suspend) -> Touched;
-        fn resume(caller: Caller, id: TaskId, resume: Resume) -> Touched;
-        fn purge(caller: Caller, id: TaskId) -> ();
-        fn sweep(now: Timestamp, limit: usize) -> Swept;
-        fn claim_activities(claim: ClaimActivities) -> Vec<ActivityRow>;
-        fn end_activity(end: ActivityEnd) -> Touched;
-        fn retry_activity(retried: Retried) -> Touched;
-        fn beat_activity(lease: ActivityLease, until: Option<Timestamp>, release: bool) -> ();
-        fn activity(token: String) -> Option<ActivityRow>;
-        fn begin_session(session: SessionRow, most: usize) -> ();
-        fn keep_session(session: SessionRow) -> bool;
-        fn session(id: String, now: Timestamp) -> Option<SessionRow>;
-        fn end_session(id: String) -> bool;
-        fn post(body: Vec<u8>, until: Timestamp, most: usize) -> u64;
-        fn posted(after: u64, limit: usize) -> Posted;
-        fn held_activities() -> Vec<ActivityLease>;
-        fn get(caller: Caller, id: TaskId) -> TaskRow;
-        fn row(key: TaskKey) -> Option<TaskRow>;
-        fn held() -> Vec<Held>;
-        fn list(filter: Filter, order: Order, after: Option<TaskKey>, limit: usize) -> ListPage;
-        fn counts(caller: Caller) -> Counts;
-        fn history(key: TaskKey, order: Order, after: Option<u64>, limit: usize) -> HistoryPage;
-        fn inbox(key: TaskKey, after: i64) -> Vec<InboxRow>;
-        fn questions(key: TaskKey) -> Vec<QuestionRow>;
-        fn state(scope: String, key: String) -> StateRow;
-        fn next_wake() -> Option<Timestamp>;
     }
 }

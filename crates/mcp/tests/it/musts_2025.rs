@@ -129,7 +129,7 @@ async fn a_terminal_status_must_never_change() {
 async fn get_should_not_be_upgraded_to_a_stream() {
     // What takes time is a stream from the first moment on.
     let settings = Settings { stream_after: Duration::ZERO, ..Settings::default() };
-    let late = Late(Disk::new().open(), Duration::from_millis(50));
+    let late = Late::new(Disk::new().open(), Duration::from_millis(50));
     let server = server(&Count::default()).settings(settings);
     let site = Site::of(server, Engine::builder(Arc::new(late))).await;
     let client = Legacy::open(&site, "2025-11-25", elicits()).await;

@@ -62,7 +62,7 @@ async fn one_that_can_not_be_read_is_not_there() {
 async fn one_that_is_ended_while_it_is_fetched_stays_ended() {
     let disk = Disk::new();
     let client = Legacy::open(&on(&disk).await, "2025-11-25", json!({})).await;
-    let late = Late(disk.open(), Duration::from_millis(200));
+    let late = Late::new(disk.open(), Duration::from_millis(200));
     let site = Site::of(server(&Count::default()), Engine::builder(Arc::new(late))).await;
     let client = client.at(&site);
     let ended = async { client.end().await };
