@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Identity,
     client::Client,
-    front::{Answered, Front, Meta, Request},
+    front::{Answered, Front, Holds, Meta, Request},
     http::hear,
     method::{self, Opening, initialize},
     outlet::Outlet,
@@ -211,6 +211,7 @@ impl Connection {
             let _in_flight = in_flight;
             let request = Request {
                 answered: Answered::default(),
+                holds: Holds::default(),
                 again: false,
                 id: &id,
                 method: &method,

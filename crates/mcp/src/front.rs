@@ -1,9 +1,12 @@
 //! What all requests have in common: the offer, the engine, the sessions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
-use steadfast_core::Principal;
+use steadfast_core::{Principal, TaskId};
 use steadfast_engine::{Engine, Tasks};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -181,9 +184,15 @@ pub(crate) struct Request<'a> {
     pub(crate) cancel: CancellationToken,
     /// Fires when the request is over, and its answer on the way.
     pub(crate) answered: Answered,
+    /// The task that holds its id until its answer was sent, if one does.
+    pub(crate) holds: Holds,
     /// Another with its id, of the same session and otherwise equal, is at work already.
     pub(crate) again: bool,
 }
+
+/// A task that is known by the id of the request that started it, once there is one: who sends the answer
+/// says so then.
+pub(crate) type Holds = Arc<OnceLock<TaskId>>;
 
 /// Fires when it is dropped.
 #[derive(Default)]

@@ -33,6 +33,19 @@ pub(crate) fn fingerprint(method: &str, params: &str) -> u64 {
     digest(&format!("{method} {params}"))
 }
 
+/// A request as it came, for as long as it is at work.
+pub(crate) struct RequestText {
+    pub(crate) method: String,
+    pub(crate) params: String,
+}
+
+impl RequestText {
+    /// Whether it is the same request, made again. Only asked of two with one id, which is seldom.
+    pub(crate) fn is_same(&self, other: &RequestText) -> bool {
+        fingerprint(&self.method, &self.params) == fingerprint(&other.method, &other.params)
+    }
+}
+
 /// By what the task of a request is found while its session's client waits for the answer. Ids can be
 /// long.
 pub(crate) fn request_key(session: &Session, id: &Id) -> String {

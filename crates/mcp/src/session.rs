@@ -20,6 +20,7 @@ use crate::{
     catalog::Change,
     client::Client,
     outlet::Outlet,
+    repeat::RequestText,
     wire::{Id, RpcError},
 };
 
@@ -77,8 +78,8 @@ struct AtWork {
     /// The first of them.
     number: u64,
     cancel: CancellationToken,
-    /// What tells them from others, if they may come more than once.
-    fingerprint: Option<u64>,
+    /// What they ask for, if they may come more than once.
+    text: Option<Arc<RequestText>>,
     /// How many there are.
     count: usize,
 }
@@ -181,11 +182,11 @@ impl Session {
     }
 
     /// Begins a request. One that has the id of another in flight is refused, and the other goes on;
-    /// unless both have the same fingerprint.
+    /// unless both have texts, and those are of the same request.
     pub(crate) fn begin(
         self: &Arc<Self>,
         id: &Id,
-        fingerprint: Option<u64>,
+        text: Option<Arc<RequestText>>,
     ) -> Result<InFlight, RpcError> {
         let mut state = self.state();
         state.used = Instant::now();
@@ -194,14 +195,15 @@ impl Session {
         let (cancel, number, again) = match state.in_flight.get_mut(id) {
             None => {
                 let cancel = CancellationToken::new();
-                let at_work = AtWork { number, cancel: cancel.clone(), fingerprint, count: 1 };
+                let at_work = AtWork { number, cancel: cancel.clone(), text, count: 1 };
                 state.in_flight.insert(id.clone(), at_work);
                 (cancel, number, false)
             }
             Some(same)
-                if fingerprint.is_some()
-                    && same.fingerprint == fingerprint
-                    && !same.cancel.is_cancelled() =>
+                if !same.cancel.is_cancelled()
+                    && text
+                        .zip(same.text.clone())
+                        .is_some_and(|(one, other)| one.is_same(&other)) =>
             {
                 same.count += 1;
                 (same.cancel.clone(), same.number, true)

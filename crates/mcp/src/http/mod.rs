@@ -1,11 +1,13 @@
 //! Streamable HTTP, of every revision that has it.
 
 mod auth;
+mod batch;
 mod get;
 mod guard;
 mod headers;
 mod post;
 mod resume;
+mod said;
 mod sse;
 mod stream;
 
@@ -20,7 +22,7 @@ use axum::{
     response::Response,
     routing::{any, get as get_route, post as post_route},
 };
-pub(crate) use post::hear;
+pub(crate) use said::hear;
 pub(crate) use sse::Connections;
 use steadfast_core::Principal;
 

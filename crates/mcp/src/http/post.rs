@@ -8,14 +8,15 @@ use axum::{
     response::Response,
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::Value;
 use steadfast_core::Principal;
-use steadfast_engine::CallError;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SESSION, VERSION, busy, empty, headers as repeated, json, no_store, refusal,
+    SESSION, VERSION,
+    batch::batch,
+    busy, empty, headers as repeated, json, no_store, refusal,
     resume::{resumable, sent},
+    said::said,
     session,
     stream::{Events, Work, respond},
     text,
@@ -23,10 +24,10 @@ use super::{
 use crate::{
     Identity,
     client::Client,
-    front::{Answered, Front, Meta, Request},
-    method::{self, Opening, Routed, initialize},
+    front::{Answered, Front, Holds, Meta, Request},
+    method::{self, Opening, initialize},
     outlet::Outlet,
-    repeat::{fingerprint, request_key},
+    repeat::RequestText,
     session::Session,
     wire::{
         BadMessage, Id, Message, Received, Revision, RpcError, code, error_response, parse,
@@ -84,7 +85,7 @@ fn bad_message(bad: BadMessage) -> Response {
     json(StatusCode::BAD_REQUEST, error_response(id.as_ref(), &error))
 }
 
-fn read_error(bad: BadMessage) -> (Option<Id>, RpcError) {
+pub(super) fn read_error(bad: BadMessage) -> (Option<Id>, RpcError) {
     match bad {
         BadMessage::NotJson(reason) => {
             (None, RpcError::new(code::PARSE, format!("this is not JSON: {reason}")))
@@ -145,26 +146,27 @@ async fn one_request(
     };
     let lives_on =
         session.is_some() && matches!(method, "tools/call" | "prompts/get" | "resources/read");
-    let print = lives_on.then(|| fingerprint(method, params));
-    let in_flight = match session.as_ref().map(|session| session.begin(&id, print)).transpose() {
+    let asked = Arc::new(RequestText { method: method.to_owned(), params: params.to_owned() });
+    let repeats = lives_on.then(|| asked.clone());
+    let in_flight = match session.as_ref().map(|session| session.begin(&id, repeats)).transpose() {
         Ok(in_flight) => in_flight,
         Err(error) => return failed(&id, &error),
     };
     let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
     let again = in_flight.as_ref().is_some_and(|one| one.again);
-    let keyed = meta.key.is_some();
+    let holds = Holds::default();
     let (outlet, messages) = Outlet::new();
     let on = outlet.clone();
     let owned = Owned {
         front: front.clone(),
         id,
-        method: method.to_owned(),
-        params: params.to_owned(),
+        asked,
         client,
         session,
         meta,
         outlet,
         cancel,
+        holds: holds.clone(),
         again,
     };
     let of_session = owned.session.clone();
@@ -216,7 +218,7 @@ async fn one_request(
             None => begin = said.point,
         }
     }
-    let sent = sent(front, begin.as_deref(), keyed);
+    let sent = sent(front, &holds);
     let work = match done {
         Some(Some(message)) if first.is_none() => {
             sent();
@@ -236,13 +238,13 @@ async fn one_request(
 struct Owned {
     front: Arc<Front>,
     id: Id,
-    method: String,
-    params: String,
+    asked: Arc<RequestText>,
     client: Client,
     session: Option<Arc<Session>>,
     meta: Meta,
     outlet: Outlet,
     cancel: CancellationToken,
+    holds: Holds,
     again: bool,
 }
 
@@ -251,10 +253,11 @@ impl Owned {
     async fn run(self, status: &std::sync::atomic::AtomicU16) -> Option<String> {
         let request = Request {
             answered: Answered::default(),
+            holds: self.holds,
             again: self.again,
             id: &self.id,
-            method: &self.method,
-            params: &self.params,
+            method: &self.asked.method,
+            params: &self.asked.params,
             client: self.client,
             session: self.session,
             meta: self.meta,
@@ -307,7 +310,7 @@ fn modern(
 }
 
 /// The session of a request up to 2025-11-25.
-async fn legacy(
+pub(super) async fn legacy(
     front: &Front,
     principal: &Principal,
     headers: &HeaderMap,
@@ -344,143 +347,4 @@ async fn begin(front: &Arc<Front>, caller: Identity, id: &Id, params: &str) -> R
         reply.headers_mut().insert(SESSION, value);
     }
     reply
-}
-
-/// A notification, or a response to a request of ours.
-async fn said(
-    front: &Arc<Front>,
-    principal: &Principal,
-    headers: &HeaderMap,
-    message: Message<'_>,
-) -> Result<(), Box<Response>> {
-    if text(headers, SESSION).is_none() && matches!(message, Message::Notification { .. }) {
-        // 2026-07-28 has none that says anything to us over HTTP.
-        return Ok(());
-    }
-    let session = legacy(front, principal, headers).await?;
-    match hear(front, &session, message).await {
-        true => Ok(()),
-        // Who is told that an answer was accepted does not send it again, and is not asked again.
-        false => Err(Box::new(busy("the store is not available; try again"))),
-    }
-}
-
-/// Takes what a client of a session says without asking. False if that could not be written
-/// down, and is to be said again.
-#[must_use]
-pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Message<'_>) -> bool {
-    match message {
-        Message::Notification { method, params } if method == "notifications/cancelled" => {
-            #[derive(serde::Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Cancelled {
-                request_id: Id,
-            }
-            let params = params.map_or("{}", |params| params.get());
-            if let Ok(Cancelled { request_id }) = serde_json::from_str(params)
-                && !session.cancel(&request_id)
-                && let Err(error) = front.cancel_lost(session, &request_id).await
-            {
-                tracing::error!(%error, "a request could not be cancelled");
-                return !may_pass(&error);
-            }
-        }
-        Message::Response { id: Id::Text(id), outcome } => {
-            let read = |raw: &serde_json::value::RawValue| {
-                serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)
-            };
-            let outcome = outcome.map(read).map_err(read);
-            let Some(to) = Routed::read(&id) else {
-                session.respond(&id, outcome);
-                return true;
-            };
-            if let Err(error) = front.take_response(session, &to, outcome).await {
-                tracing::error!(%error, "an answer could not be taken");
-                return !may_pass(&error);
-            }
-        }
-        _ => {}
-    }
-    true
-}
-
-/// Whether the same may succeed later.
-fn may_pass(error: &CallError) -> bool {
-    matches!(error, CallError::Store(_) | CallError::ShuttingDown)
-}
-
-/// Several messages at once, as only 2025-03-26 has it.
-async fn batch(
-    front: &Arc<Front>,
-    caller: &Identity,
-    headers: &HeaderMap,
-    messages: Vec<Result<Message<'_>, BadMessage>>,
-) -> Response {
-    let session = match legacy(front, &caller.principal, headers).await {
-        Ok(session) => session,
-        Err(refused) => return *refused,
-    };
-    if session.client.revision != Revision::V2025_03_26 {
-        return refusal(StatusCode::BAD_REQUEST, "this revision has no batches");
-    }
-    if messages.is_empty() {
-        return refusal(StatusCode::BAD_REQUEST, "a batch has at least one message");
-    }
-    let mut replies = Vec::new();
-    for message in messages {
-        match message {
-            Err(bad) => {
-                let (id, error) = read_error(bad);
-                replies.push(error_response(id.as_ref(), &error));
-            }
-            Ok(Message::Request { id, method, params }) => {
-                let params = params.map_or("{}", |params| params.get());
-                replies.push(in_batch(front, caller, &session, &id, &method, params).await);
-            }
-            // There is one status for all of them.
-            Ok(message) => drop(hear(front, &session, message).await),
-        }
-    }
-    match replies.is_empty() {
-        true => empty(StatusCode::ACCEPTED),
-        false => json(StatusCode::OK, format!("[{}]", replies.join(","))),
-    }
-}
-
-/// A request of a batch. What it says on its way goes to the session's own stream.
-async fn in_batch(
-    front: &Arc<Front>,
-    caller: &Identity,
-    session: &Arc<Session>,
-    id: &Id,
-    method: &str,
-    params: &str,
-) -> String {
-    let answered = async {
-        let meta = method::read_meta(params)?.meta;
-        let in_flight = session.begin(id, None)?;
-        let outlet = session.stream().unwrap_or_else(|| Outlet::new().0);
-        let request = Request {
-            answered: Answered::default(),
-            again: false,
-            id,
-            method,
-            params,
-            client: session.client.for_request(caller.clone()),
-            session: Some(session.clone()),
-            meta,
-            outlet,
-            cancel: in_flight.cancel.clone(),
-        };
-        front.answer(&request).await
-    };
-    let answered = answered.await;
-    // It goes out with the others, on no stream of its own.
-    if let Ok(Some(task)) = front.tasks(&session.client).keyed(&request_key(session, id)).await {
-        front.sent.add(task);
-    }
-    match answered {
-        Ok(result) => response(id, &result),
-        Err(error) => error_response(Some(id), &error),
-    }
 }

@@ -9,7 +9,7 @@ use super::{
     stream::{Events, Then, Work, respond},
 };
 use crate::{
-    front::Front,
+    front::{Front, Holds},
     method::{LostCall, Point},
     outlet::Outlet,
     session::Session,
@@ -42,14 +42,12 @@ pub(super) fn resumable(
     }))
 }
 
-/// What is to be done when the answer of a call has been sent whose stream can be taken up from this
-/// point: the id of its request is free again, unless it is known by a key.
-pub(super) fn sent(front: &Arc<Front>, point: Option<&str>, keyed: bool) -> Then {
-    let task = point.filter(|_| !keyed).and_then(Point::read).map(|(task, _)| task);
-    let front = front.clone();
+/// What is to be done when the answer of a call has been sent: the id that its task holds is free again.
+pub(super) fn sent(front: &Arc<Front>, holds: &Holds) -> Then {
+    let (front, holds) = (front.clone(), holds.clone());
     Box::new(move || {
-        if let Some(task) = task {
-            front.sent.add(task);
+        if let Some(task) = holds.get() {
+            front.sent.add(task.clone());
         }
     })
 }
@@ -66,8 +64,9 @@ pub(super) async fn take_up(front: &Arc<Front>, session: Arc<Session>, event: &s
     // Who takes it up may be a new process, and those count their requests from 0 again. So it keeps its
     // session in use, but not its id.
     session.take_up(&lost.request, lost.task.as_str());
-    let in_flight = session.begin(&Id::Text(lost.task.as_str().into()), lost.fingerprint).ok();
-    let sent = sent(front, Some(event), lost.keyed);
+    let in_flight = session.begin(&Id::Text(lost.task.as_str().into()), None).ok();
+    let holds = if lost.keyed { Holds::default() } else { Arc::new(lost.task.clone().into()) };
+    let sent = sent(front, &holds);
     let work: Work = Box::pin(async move {
         let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
         lost.follow(outlet, cancel).await

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     client::{CallRecord, Waiting},
-    front::{Answered, Front, Meta, Request},
+    front::{Answered, Front, Holds, Meta, Request},
     outlet::Outlet,
     repeat::request_key,
     session::Session,
@@ -32,7 +32,6 @@ pub(crate) struct LostCall {
     pub(crate) asked: Vec<String>,
     tool: String,
     pub(crate) request: Id,
-    pub(crate) fingerprint: Option<u64>,
     /// Its id is not free when it is answered, because its key is what it is known by.
     pub(crate) keyed: bool,
     meta: Meta,
@@ -58,7 +57,6 @@ impl LostCall {
             asked: info.questions.into_iter().map(|question| question.key).collect(),
             tool: info.tool,
             request,
-            fingerprint: record.fingerprint,
             keyed,
             meta,
         })
@@ -70,6 +68,7 @@ impl LostCall {
         let LostCall { front, session, task, point, tool, request: id, meta, .. } = self;
         let request = Request {
             answered: Answered::default(),
+            holds: Holds::default(),
             again: true,
             id: &id,
             method: "tools/call",
@@ -111,7 +110,7 @@ impl LostCall {
     }
 }
 
-fn is_taken_back(info: &TaskInfo) -> bool {
+pub(super) fn is_taken_back(info: &TaskInfo) -> bool {
     info.status == Status::Cancelled && info.reason.as_deref() == Some(TAKEN_BACK)
 }
 

@@ -12,6 +12,7 @@ mod prompts;
 mod questions;
 mod resources;
 mod rounds;
+mod start;
 mod status;
 mod tasks;
 mod theirs;

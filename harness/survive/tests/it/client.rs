@@ -126,6 +126,11 @@ impl Client {
         self.request(to, id, "tools/call", params)
     }
 
+    /// Several messages at once, as 2025-03-26 has it.
+    pub(crate) fn batch(&self, to: SocketAddr, messages: &Value) -> Response {
+        self.send(to, "POST", "", &messages.to_string())
+    }
+
     /// A notification or a response.
     pub(crate) fn say(&self, to: SocketAddr, message: &Value) {
         assert_eq!(self.send(to, "POST", "", &message.to_string()).status, 202);

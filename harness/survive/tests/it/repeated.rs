@@ -118,6 +118,56 @@ fn an_answer_that_was_not_sent_is_kept_for_who_asks_again() {
     assert_eq!([server.count("first"), server.count("last")], [1, 1]);
 }
 
+/// Nothing is ever answered to it, so that this frees it.
+#[test]
+fn an_id_whose_request_was_taken_back_is_free_again() {
+    for killed in [false, true] {
+        let mut server = Server::start();
+        let client = Client::connect(server.address(), "2025-11-25");
+        let first = work(&client, &server, json!(1), 7);
+        server.until("second", 1);
+        if killed {
+            server.kill_and_restart();
+        }
+        let params = json!({ "requestId": 1 });
+        let method = "notifications/cancelled";
+        let taken_back = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        client.say(server.address(), &taken_back);
+        drop(first);
+        server.open("second");
+        for number in [7, 8] {
+            let again = work(&client, &server, json!(1), number).last();
+            assert_eq!(text(&again), number.to_string(), "killed: {killed}: {again}");
+        }
+        assert_eq!(server.count("last"), 2, "killed: {killed}");
+    }
+}
+
+/// In a batch of 2025-03-26 too; and a request that is refused frees nothing of the one that it resembles.
+#[test]
+fn a_batch_frees_the_ids_that_it_answers_and_no_others() {
+    let server = Server::start();
+    let client = Client::connect(server.address(), "2025-03-26");
+    let first = work(&client, &server, json!(1), 7);
+    server.until("second", 1);
+    let call = |id: u64, number: u64| {
+        let params = json!({ "name": "work", "arguments": { "number": number } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let other = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let refused = client.batch(server.address(), &json!([call(1, 8), other])).last();
+    for one in refused.as_array().unwrap() {
+        assert_eq!(one["error"]["code"], -32600, "{refused}");
+    }
+    server.open("second");
+    assert_eq!(text(&first.last()), "7");
+    for number in [5, 6] {
+        let answered = client.batch(server.address(), &json!([call(1, number)])).last();
+        assert_eq!(text(&answered[0]), number.to_string(), "{answered}");
+    }
+    assert_eq!(server.count("last"), 3);
+}
+
 #[test]
 fn a_key_is_of_one_principal_and_of_one_request() {
     let server = Server::for_two();

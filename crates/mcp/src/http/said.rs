@@ -1,0 +1,79 @@
+//! What a client says without asking: notifications, and responses to requests of ours.
+
+use std::sync::Arc;
+
+use axum::{http::HeaderMap, response::Response};
+use serde_json::Value;
+use steadfast_core::Principal;
+use steadfast_engine::CallError;
+
+use super::{SESSION, busy, post::legacy, text};
+use crate::{
+    front::Front,
+    method::Routed,
+    session::Session,
+    wire::{Id, Message},
+};
+
+/// A notification, or a response to a request of ours.
+pub(super) async fn said(
+    front: &Arc<Front>,
+    principal: &Principal,
+    headers: &HeaderMap,
+    message: Message<'_>,
+) -> Result<(), Box<Response>> {
+    if text(headers, SESSION).is_none() && matches!(message, Message::Notification { .. }) {
+        // 2026-07-28 has none that says anything to us over HTTP.
+        return Ok(());
+    }
+    let session = legacy(front, principal, headers).await?;
+    match hear(front, &session, message).await {
+        true => Ok(()),
+        // Who is told that an answer was accepted does not send it again, and is not asked again.
+        false => Err(Box::new(busy("the store is not available; try again"))),
+    }
+}
+
+/// Takes what a client of a session says without asking. False if that could not be written
+/// down, and is to be said again.
+#[must_use]
+pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Message<'_>) -> bool {
+    match message {
+        Message::Notification { method, params } if method == "notifications/cancelled" => {
+            #[derive(serde::Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Cancelled {
+                request_id: Id,
+            }
+            let params = params.map_or("{}", |params| params.get());
+            if let Ok(Cancelled { request_id }) = serde_json::from_str(params)
+                && !session.cancel(&request_id)
+                && let Err(error) = front.cancel_lost(session, &request_id).await
+            {
+                tracing::error!(%error, "a request could not be cancelled");
+                return !may_pass(&error);
+            }
+        }
+        Message::Response { id: Id::Text(id), outcome } => {
+            let read = |raw: &serde_json::value::RawValue| {
+                serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)
+            };
+            let outcome = outcome.map(read).map_err(read);
+            let Some(to) = Routed::read(&id) else {
+                session.respond(&id, outcome);
+                return true;
+            };
+            if let Err(error) = front.take_response(session, &to, outcome).await {
+                tracing::error!(%error, "an answer could not be taken");
+                return !may_pass(&error);
+            }
+        }
+        _ => {}
+    }
+    true
+}
+
+/// Whether the same may succeed later.
+fn may_pass(error: &CallError) -> bool {
+    matches!(error, CallError::Store(_) | CallError::ShuttingDown)
+}

@@ -1,0 +1,208 @@
+//! The task of a call: started, or found if the request was made before.
+
+use std::time::{Duration, Instant};
+
+use steadfast_core::{TaskId, Ttl};
+use steadfast_engine::{Bond, StartedTask};
+
+use super::{
+    call::{Call, SESSION_TAG},
+    lost::{REQUEST_TAG, is_taken_back},
+    task_error,
+};
+use crate::{
+    audit,
+    client::{CallRecord, Waiting},
+    front::millis,
+    identity::Claims,
+    repeat::{fingerprint, idempotency_key, request_key},
+    secret::{Place, Sealed},
+    wire::RpcError,
+};
+
+impl Call<'_> {
+    /// Refuses a principal that has too many tasks open.
+    async fn check_count(&self) -> Result<(), RpcError> {
+        let (front, principal) = (self.front, &self.request.client.principal);
+        let most = front.settings.max_open_tasks;
+        if most == 0 {
+            return Ok(());
+        }
+        let count = match front.counted.get(principal, most, Instant::now()) {
+            Some(count) => count,
+            None => {
+                let counts = self.tasks().counts().await.map_err(task_error)?;
+                let open = counts.iter().filter(|(status, _)| !status.is_terminal());
+                let count = open.map(|(_, count)| count).sum();
+                front.counted.set(principal, count);
+                count
+            }
+        };
+        if count >= most {
+            let message = format!("there are {count} tasks that have not ended, and {most} may be");
+            return Err(RpcError::slow_down(&message, Duration::from_secs(1)));
+        }
+        front.counted.add(principal);
+        Ok(())
+    }
+
+    /// Whether it ends with its connection, and with the process that it came to: its client can neither
+    /// take it up again nor say that a later request is the same, and so makes it anew.
+    pub(super) fn ends_with_connection(&self) -> bool {
+        let stays = self.request.session.as_ref().is_some_and(|session| session.can_return);
+        !stays && self.request.meta.key.is_none() && self.request_state.is_none()
+    }
+
+    /// From now on it goes on whatever becomes of this process: durable when this returns.
+    pub(super) async fn outlives_connection(&self, id: &TaskId) -> Result<(), RpcError> {
+        if !self.ends_with_connection() {
+            return Ok(());
+        }
+        self.tasks().free(vec![(id.clone(), Bond::Desk)]).await.map_err(task_error)
+    }
+
+    /// Starts a task, or finds the one of a request that was made before.
+    pub(super) async fn start(
+        &self,
+        ttl: Option<f64>,
+        followed: bool,
+    ) -> Result<StartedTask, RpcError> {
+        self.check_count().await?;
+        let mut started = self.start_once(ttl, followed).await?;
+        let by_id = self.is_known_by_its_id(followed);
+        if !started.new && by_id && self.frees_its_id(&started.id).await? {
+            started = self.start_once(ttl, followed).await?;
+        }
+        match started.new {
+            true => audit::created(&self.request.client, &started.id, self.engine_name),
+            false => self.check_same(&started.id).await?,
+        }
+        if by_id {
+            // There is nothing in it yet.
+            let _ = self.request.holds.set(started.id.clone());
+        }
+        Ok(started)
+    }
+
+    /// Whether its session's client waits for it under the id of its request, and no key.
+    fn is_known_by_its_id(&self, followed: bool) -> bool {
+        let stays = self.request.session.as_ref().is_some_and(|session| session.can_return);
+        stays && !followed && self.request.meta.key.is_none()
+    }
+
+    /// Whether a call has no claim any more to the id that it came with: it was answered, its stream was
+    /// taken up, or its client took it back.
+    async fn frees_its_id(&self, id: &TaskId) -> Result<bool, RpcError> {
+        let tasks = self.tasks();
+        if self.front.sent.has(id) {
+            self.front.sent.flush(&self.front.engine).await;
+            return Ok(true);
+        }
+        let Some(session) = &self.request.session else { return Ok(false) };
+        let key = request_key(session, self.request.id);
+        if tasks.keyed(&key).await.map_err(task_error)?.as_ref() != Some(id) {
+            // That it was sent has been written down since.
+            return Ok(true);
+        }
+        let free = session.has_taken_up(id.as_str())
+            || is_taken_back(&tasks.get(id).await.map_err(task_error)?);
+        if free {
+            tasks.free(vec![(id.clone(), Bond::Key)]).await.map_err(task_error)?;
+        }
+        Ok(free)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        fingerprint(self.request.method, self.request.params)
+    }
+
+    async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
+        let stored = self.request.session.as_ref().filter(|session| session.can_return);
+        let waited = stored.filter(|_| !followed);
+        let keyed = self.request.meta.key.as_deref();
+        let key = match (keyed, waited) {
+            (Some(key), _) => Some(idempotency_key(key)),
+            (None, Some(session)) => Some(request_key(session, self.request.id)),
+            (None, None) => None,
+        };
+        let print = key.is_some().then(|| self.fingerprint());
+        let client = &self.request.client;
+        let (id, credentials) = self.seal()?;
+        let in_rounds = client.revision.is_stateless() && (!followed || self.hands_itself_out());
+        let record = CallRecord {
+            revision: client.revision.name().into(),
+            claims: Claims::clone(&client.claims),
+            credentials,
+            capabilities: client.capabilities.clone(),
+            client: client.info.clone(),
+            companions: self.front.settings.companions,
+            refused: self.refused.clone(),
+            progress_token: self.request.meta.progress_token.clone(),
+            arguments: in_rounds.then(|| self.arguments_digest()).flatten(),
+            answer_within_ms: in_rounds.then(|| millis(self.front.settings.request_state_life)),
+            fingerprint: print,
+            waiting: waited.map(|session| Waiting {
+                session: session.id.clone(),
+                request: self.request.id.clone(),
+                keyed: keyed.is_some(),
+            }),
+        };
+        let mut start = self.tasks().start(self.engine_name, &self.arguments).call(&record);
+        if let Some(id) = id {
+            start = start.id(id);
+        }
+        if let Some(key) = key {
+            start = start.request_key(key);
+        }
+        if !followed && self.ends_with_connection() {
+            start = start.bound_to_process();
+        }
+        for (name, value) in self.entry.iter().flat_map(|entry| &entry.tool.tags) {
+            start = start.tag(name, value);
+        }
+        if let Some(session) = &self.request.session {
+            start = start.session(&session.id);
+        }
+        match &self.request.session {
+            Some(session) if followed => start = start.tag(SESSION_TAG, &session.id),
+            Some(session) if session.can_return && keyed.is_some() => {
+                start = start.tag(REQUEST_TAG, request_key(session, self.request.id));
+            }
+            _ => {}
+        }
+        if let Some(ttl) = ttl.filter(|ttl| ttl.is_finite() && *ttl >= 0.0) {
+            start = start.ttl(Ttl::Millis(ttl as u64));
+        }
+        if let Some(trace) = &self.request.meta.trace {
+            start = start.trace(trace);
+        }
+        start.await.map_err(task_error)
+    }
+
+    /// The credentials that came with the request, encrypted for the task that is to be started; and its
+    /// id, if that has to be known for it.
+    fn seal(&self) -> Result<(Option<TaskId>, Sealed), RpcError> {
+        let (front, client) = (self.front, &self.request.client);
+        if client.credentials.is_empty() {
+            return Ok((None, Sealed::new()));
+        }
+        let id = front.engine.new_id();
+        let place = Place { principal: &client.principal, call: &id };
+        // Who comes with credentials where there is no key got no further than the door.
+        let sealed = front.keys.seal(place, &client.credentials).ok_or_else(RpcError::internal)?;
+        Ok((Some(id), sealed))
+    }
+
+    /// Refuses a request that has the id or the key of another.
+    async fn check_same(&self, id: &TaskId) -> Result<(), RpcError> {
+        let info = self.tasks().get(id).await.map_err(task_error)?;
+        let record = info.call.and_then(|call| call.read::<CallRecord>().ok());
+        match record.is_some_and(|record| record.fingerprint == Some(self.fingerprint())) {
+            true => Ok(()),
+            false => Err(RpcError::taken(match self.request.meta.key {
+                Some(_) => "this idempotency key was used for another request",
+                None => "another request with this id has not been answered yet",
+            })),
+        }
+    }
+}
