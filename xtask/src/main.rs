@@ -63,6 +63,8 @@ enum Bench {
     Engine(Measure),
     /// The front over HTTP.
     Http(Measure),
+    /// Plain calls of durable tools: their commits, streams, and what they leave behind.
+    Streams(Measure),
 }
 
 #[derive(clap::Args)]
@@ -121,6 +123,7 @@ fn main() -> ExitCode {
         Task::Test => test(),
         Task::Bench { what: Bench::Engine(args) } => bench("engine", args),
         Task::Bench { what: Bench::Http(args) } => bench("http", args),
+        Task::Bench { what: Bench::Streams(args) } => bench("streams", args),
         Task::Crash(args) => crash(&args),
         Task::Chaos(args) => chaos(&args),
         Task::Conformance => conformance::conformance(),

@@ -32,6 +32,17 @@ pub enum Note {
     Notice(Json),
 }
 
+impl Note {
+    /// Without numbers that JSON does not know: written as null they could not be read back.
+    pub(crate) fn finite(mut self) -> Note {
+        if let Note::Progress(Progress { done, total, .. }) = &mut self {
+            *done = if done.is_finite() { *done } else { 0.0 };
+            *total = total.filter(|total| total.is_finite());
+        }
+        self
+    }
+}
+
 /// What a task keeps when it continues as new.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -21,6 +21,9 @@ pub(crate) struct About {
     /// The task that the call started, if it is another: an ancestor, or the one this is a rerun of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<TaskId>,
+    /// How far it says it is is not recorded.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) passing_progress: bool,
     pub(crate) retention: Ttl,
 }
 
@@ -33,6 +36,7 @@ impl Default for About {
             call: None,
             session: None,
             origin: None,
+            passing_progress: false,
             retention: Ttl::days(7),
         }
     }

@@ -58,8 +58,9 @@ pub use steadfast_core::{
 };
 pub use steadfast_store::{Bond, Order};
 pub use tasks::{
-    CallError, Event, HistoryEntry, HistoryList, ListTasks, OpenQuestion, RerunFrom, Start,
-    StartedTask, TaskInfo, TaskList, Tasks,
+    CallError, Event, Follow, Heard, HistoryEntry, HistoryList, ListTasks, OpenQuestion, RerunFrom,
+    Start, StartedTask, TaskInfo, TaskList, Tasks,
 };
+pub use watch::Said;
 pub use worker::ActivityContext;
 pub use world::{Simulated, System, World};

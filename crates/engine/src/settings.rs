@@ -20,7 +20,8 @@ pub struct Settings {
     pub max_activities: usize,
     /// How long a task with nothing but waits stays in memory (0.25 s).
     pub park_after: Duration,
-    /// How long notes wait for company before they are committed by themselves (20 ms).
+    /// What a task says goes to the store at once, by itself if need be; but no sooner after the last time
+    /// than this, and then together (20 ms).
     pub note_delay: Duration,
     /// How long a task is kept after it ends (seven days).
     pub retention: Ttl,

@@ -96,7 +96,7 @@ async fn serve(args: &Args) -> Result<()> {
 async fn parked(args: &Args) -> Result<()> {
     let large = Parked::open(&args.store, args.count, args.round)?;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let rss = resident_mb()?;
+    let rss = resident_mb("self")?;
     let beside = args.beside.as_ref().ok_or("--beside is missing")?;
     let small = Parked::open(beside, PARKED_FEW, args.round)?;
     // The first ones don't count: a server that runs has the file mapped and the upper pages of its trees
@@ -229,8 +229,9 @@ async fn idle(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn resident_mb() -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+/// Resident memory of a process.
+pub(crate) fn resident_mb(process: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
     let kb: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kb / 1024.0)

@@ -133,6 +133,36 @@ pub(crate) async fn rows_per_s_async(
     Ok(rows as f64 / taken.as_secs_f64())
 }
 
+/// Seconds for a commit at the median, by callers that each wait for so long before the next one.
+pub(crate) async fn paced(path: &Path, at_once: usize, each: u32, pause: Duration) -> Result<f64> {
+    let (send, receive) = mpsc::channel();
+    let writer = write(open(path)?, receive, Duration::ZERO, |reply: oneshot::Sender<()>| {
+        let _ = reply.send(());
+    });
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..at_once {
+        let send = send.clone();
+        callers.spawn(async move {
+            let mut times = Vec::new();
+            for _ in 0..each {
+                tokio::time::sleep(pause).await;
+                let begun = Instant::now();
+                let (reply, done) = oneshot::channel();
+                let row = Row { body: vec![b'x'; ROW], reply };
+                if send.send(row).is_err() || done.await.is_err() {
+                    break;
+                }
+                times.push(begun.elapsed().as_secs_f64());
+            }
+            times
+        });
+    }
+    drop(send);
+    let times = callers.join_all().await.concat();
+    writer.join().map_err(|_| "the writer panicked")??;
+    Ok(crate::report::median(&times))
+}
+
 /// Seconds for four commits, one after the other, by one caller.
 pub(crate) fn four_commits(path: &Path, rounds: u32, delay: Duration) -> Result<f64> {
     let conn = open(path)?;

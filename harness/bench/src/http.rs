@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     EngineArgs, Result,
+    child::resident_mb,
     fastmcp::FastMcp,
     floor,
     load::{Connection, Same, Work, post, run},
@@ -27,7 +28,8 @@ const AT_ONCE: usize = 64;
 
 /// A server in a process of its own.
 pub(crate) struct Server {
-    child: Child,
+    /// None if it is in this one.
+    child: Option<Child>,
     address: SocketAddr,
     path: &'static str,
 }
@@ -45,18 +47,32 @@ impl Server {
             .and_then(|rest| rest.split('/').next())
             .and_then(|address| address.parse().ok());
         let address = address.ok_or_else(|| format!("the server said {line:?}"))?;
-        Ok(Server { child, address, path: "/mcp" })
+        Ok(Server { child: Some(child), address, path: "/mcp" })
     }
 
-    fn ours(store: &str, count: u64) -> Result<Server> {
+    /// One that listens already, in this process.
+    pub(crate) fn at(address: SocketAddr) -> Server {
+        Server { child: None, address, path: "/mcp" }
+    }
+
+    fn id(&self) -> u32 {
+        self.child.as_ref().map_or_else(std::process::id, Child::id)
+    }
+
+    pub(crate) fn ours(store: &str, count: u64) -> Result<Server> {
         let program = std::env::current_exe()?;
         let count = count.to_string();
         Server::start(&program, &["child", "http", "--store", store, "--count", &count])
     }
 
+    /// Its resident memory.
+    pub(crate) fn resident_mb(&self) -> Result<f64> {
+        resident_mb(&self.id().to_string())
+    }
+
     /// Microseconds of a processor that it has used.
     fn cpu_us(&self) -> Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
         // The second field is a name in brackets that may have blanks in it.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let ticks: f64 =
@@ -65,12 +81,18 @@ impl Server {
         Ok(ticks * 10_000.0)
     }
 
-    async fn connect(&self) -> Result<Connection> {
+    pub(crate) async fn connect(&self) -> Result<Connection> {
         Connection::open(self.address).await
     }
 
     /// A request of 2026-07-28.
-    fn modern(&self, method: &str, name: &str, mut params: Value, tasks: bool) -> Vec<u8> {
+    pub(crate) fn modern(
+        &self,
+        method: &str,
+        name: &str,
+        mut params: Value,
+        tasks: bool,
+    ) -> Vec<u8> {
         let extensions = match tasks {
             true => json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }),
             false => json!({}),
@@ -108,25 +130,27 @@ impl Server {
         let mut workers = Vec::new();
         for _ in 0..count {
             let mut connection = self.connect().await?;
-            let info = json!({ "name": "bench", "version": "1" });
-            let params =
-                json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
-            let opening =
-                json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-            let opened =
-                connection.ask(&post(self.address, self.path, &[], &opening.to_string())).await?;
-            let session = opened.header("mcp-session-id").ok_or("no session")?.to_owned();
-            let headers =
-                [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
-            let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-            connection.ask(&post(self.address, self.path, &headers, &begun.to_string())).await?;
-            let params = call("add", json!({ "a": 1, "b": 2 }));
-            let body =
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-            let request = post(self.address, self.path, &headers, &body.to_string());
+            let session = self.session(&mut connection).await?;
+            let request = session.call(1, "add", json!({ "a": 1, "b": 2 }));
             workers.push(Same { connection, request });
         }
         Ok(workers)
+    }
+
+    /// Begins a session of 2025-11-25.
+    pub(crate) async fn session(&self, connection: &mut Connection) -> Result<Session> {
+        let info = json!({ "name": "bench", "version": "1" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let opening =
+            json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        let opened =
+            connection.ask(&post(self.address, self.path, &[], &opening.to_string())).await?;
+        let id = opened.header("mcp-session-id").ok_or("no session")?.to_owned();
+        let session = Session { id, address: self.address, path: self.path };
+        let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        connection.ask(&session.post(&begun)).await?;
+        Ok(session)
     }
 
     /// Checks once that the tool does what it should.
@@ -141,11 +165,57 @@ impl Server {
     }
 }
 
+/// A session of 2025-11-25.
+pub(crate) struct Session {
+    id: String,
+    address: SocketAddr,
+    path: &'static str,
+}
+
+impl Session {
+    fn headers(&self) -> [(&str, &str); 2] {
+        [("Mcp-Session-Id", &self.id), ("MCP-Protocol-Version", "2025-11-25")]
+    }
+
+    fn post(&self, body: &Value) -> Vec<u8> {
+        post(self.address, self.path, &self.headers(), &body.to_string())
+    }
+
+    /// A request of any method.
+    pub(crate) fn request(&self, id: u64, method: &str, params: Value) -> Vec<u8> {
+        self.post(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+    }
+
+    pub(crate) fn call(&self, id: u64, tool: &str, arguments: Value) -> Vec<u8> {
+        self.request(id, "tools/call", call(tool, arguments))
+    }
+
+    /// A call whose progress is reported.
+    pub(crate) fn watched_call(&self, id: u64, tool: &str, arguments: Value) -> Vec<u8> {
+        let mut params = call(tool, arguments);
+        params["_meta"] = json!({ "progressToken": id });
+        self.request(id, "tools/call", params)
+    }
+
+    /// The session's own stream.
+    pub(crate) fn stream(&self) -> Vec<u8> {
+        let [(session, id), (version, date)] = self.headers();
+        format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n{session}: {id}\r\n\
+             {version}: {date}\r\n\r\n",
+            self.path, self.address
+        )
+        .into_bytes()
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // It may be dead already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -156,7 +226,7 @@ fn anonymous() -> Principal {
     Principal::new("anonymous").expect("a name")
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     json!({ "name": tool, "arguments": arguments })
 }
 
@@ -178,10 +248,7 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
         let dir = args.scratch()?;
         let server = Server::ours(&dir.path().join("store").to_string_lossy(), 0)?;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-        let kb: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
-        report.add("idle_rss_mb", vec![kb / 1024.0], Bound::AtMost(20.0));
+        report.add("idle_rss_mb", vec![server.resident_mb()?], Bound::AtMost(20.0));
     }
     Ok(())
 }

@@ -36,6 +36,15 @@ pub(crate) fn step_back() {
     }
 }
 
+/// Nanoseconds since some moment that is the same for all processes.
+pub(crate) fn nanos() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is valid for the call, and this clock is there on every system.
+    #[allow(unsafe_code)]
+    let _ = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// A connection that is kept open.
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -107,10 +116,44 @@ impl Connection {
         Ok(response)
     }
 
+    /// Sends a request whose response is a stream.
+    pub(crate) async fn listen(mut self, request: &[u8]) -> Result<Listening> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        while find(&self.buffer, b"\r\n\r\n").is_none() {
+            self.more().await?;
+        }
+        match self.buffer.starts_with(b"HTTP/1.1 200") {
+            true => Ok(Listening(self)),
+            false => Err(String::from_utf8_lossy(&self.buffer).into_owned().into()),
+        }
+    }
+
     async fn more(&mut self) -> Result<()> {
         match self.stream.read_buf(&mut self.buffer).await? {
             0 => Err("the server closed the connection".into()),
             _ => Ok(()),
+        }
+    }
+}
+
+/// A stream of events.
+pub(crate) struct Listening(Connection);
+
+impl Listening {
+    /// The content of the next event that has any. Each event is one write of the server's, and a line of
+    /// it is never cut by the marks of chunks.
+    pub(crate) async fn next(&mut self) -> Result<serde_json::Value> {
+        loop {
+            let buffer = &mut self.0.buffer;
+            if let Some(begin) = find(buffer, b"data: ")
+                && let Some(length) = find(&buffer[begin..], b"\n")
+            {
+                let data = serde_json::from_slice(&buffer[begin + 6..begin + length])?;
+                buffer.drain(..begin + length);
+                return Ok(data);
+            }
+            self.0.more().await?;
         }
     }
 }

@@ -4,7 +4,9 @@
 //! times, floor and engine in turn, and the spread is shown: machines are noisy.
 #![allow(clippy::print_stdout)] // Figures are what it is for.
 
+mod bounded;
 mod child;
+mod counted;
 mod cross;
 mod fastmcp;
 mod floor;
@@ -15,6 +17,7 @@ mod load;
 mod parked;
 mod recover;
 mod report;
+mod streams;
 mod throughput;
 mod tools;
 
@@ -40,6 +43,8 @@ enum What {
     Engine(EngineArgs),
     /// The front over HTTP.
     Http(EngineArgs),
+    /// Plain calls of durable tools: their commits, streams, and what they leave behind.
+    Streams(EngineArgs),
     /// A process that a measurement starts; not for use by hand.
     #[command(hide = true)]
     Child(child::Args),
@@ -85,13 +90,28 @@ fn main() -> Result<()> {
         What::Child(args) => Runtime::new()?.block_on(child::run(args)),
         What::Engine(args) => Runtime::new()?.block_on(engine(&args)),
         What::Http(args) => {
-            load::step_back();
             let mut report = Report::default();
-            let clients = runtime::Builder::new_current_thread().enable_all().build()?;
-            clients.block_on(http::measure(&args, &mut report))?;
+            clients()?.block_on(http::measure(&args, &mut report))?;
+            finish(&args, &report)
+        }
+        What::Streams(args) => {
+            let mut report = Report::default();
+            if args.wants("commits") {
+                Runtime::new()?.block_on(counted::measure(&args, &mut report))?;
+            }
+            if args.wants("bounded") {
+                Runtime::new()?.block_on(bounded::measure(&args, &mut report))?;
+            }
+            clients()?.block_on(streams::measure(&args, &mut report))?;
             finish(&args, &report)
         }
     }
+}
+
+/// Where clients run: they make way for the server.
+fn clients() -> Result<Runtime> {
+    load::step_back();
+    Ok(runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
 async fn engine(args: &EngineArgs) -> Result<()> {

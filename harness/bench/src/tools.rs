@@ -14,7 +14,7 @@ use serde::Deserialize;
 use steadfast_engine::{Builder, Context, Engine, Error, Principal, Settings, Tool};
 use steadfast_mcp::Server;
 
-use crate::Result;
+use crate::{Result, load::nanos};
 
 #[derive(Deserialize, JsonSchema)]
 struct Approval {
@@ -109,7 +109,49 @@ struct Number {
     n: u64,
 }
 
-/// The front with a trivial plain tool and a durable one of three steps.
+#[derive(Deserialize, JsonSchema)]
+struct Ticks {
+    count: u32,
+    every_ms: u64,
+}
+
+/// Says what time it is, over and over, in a step.
+async fn ticks(ctx: steadfast_mcp::Context, ticks: Ticks) -> steadfast_engine::Result<String> {
+    let Ticks { count, every_ms } = ticks;
+    ctx.step("tick", || async {
+        for _ in 0..count {
+            tokio::time::sleep(Duration::from_millis(every_ms)).await;
+            ctx.progress(nanos() as f64, None, None);
+        }
+        Ok::<_, Error>(())
+    })
+    .await?;
+    Ok("done".into())
+}
+
+/// Three steps that take a while, and say how far they are in the middle and at the end.
+async fn work(ctx: steadfast_mcp::Context, _: Number) -> steadfast_engine::Result<String> {
+    for n in 0..3_u32 {
+        ctx.step("step", || async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            ctx.progress(f64::from(n) + 0.5, Some(3.0), None);
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            Ok::<_, Error>(())
+        })
+        .await?;
+        ctx.progress(f64::from(n) + 1.0, Some(3.0), None);
+    }
+    Ok("done".into())
+}
+
+/// Waits for something that does not come.
+async fn wait(ctx: steadfast_mcp::Context, _: Number) -> steadfast_engine::Result<String> {
+    ctx.event::<()>("never").await?;
+    Ok("done".into())
+}
+
+/// The front with a trivial plain tool and a durable one of three steps, and some that have something to
+/// say.
 pub(crate) fn server() -> Server {
     let steps = |ctx: steadfast_mcp::Context, number: Number| async move {
         let n = number.n;
@@ -129,6 +171,9 @@ pub(crate) fn server() -> Server {
         .settings(settings)
         .tool(steadfast_mcp::Tool::plain("add", add).description("Adds two numbers."))
         .tool(steadfast_mcp::Tool::new("three", steps))
+        .tool(steadfast_mcp::Tool::new("ticks", ticks))
+        .tool(steadfast_mcp::Tool::new("work", work))
+        .tool(steadfast_mcp::Tool::new("wait", wait))
         // Of the tasks that a store is filled with.
         .engine(|builder| builder.tool(Tool::new("approve", approve)))
 }

@@ -30,6 +30,7 @@ pub use halt::Halt;
 use op::{Op, Phase};
 pub use op::{OpPoll, StepGrant};
 use recorded::{Delivery, Recorded};
+use say::Passing;
 use seen::Seen;
 pub use turn::{Deferred, Turn, Urgency};
 
@@ -125,6 +126,9 @@ pub struct Machine {
     restart: bool,
     /// How many random numbers steps drew.
     drawn_inside: u64,
+    /// Progress is not recorded.
+    passes_progress: bool,
+    passing: Vec<Passing>,
 }
 
 #[derive(Debug)]
@@ -179,6 +183,8 @@ impl Machine {
             next_input: None,
             restart: false,
             drawn_inside: 0,
+            passes_progress: false,
+            passing: Vec::new(),
         };
         machine.load(history);
         machine

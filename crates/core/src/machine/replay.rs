@@ -80,7 +80,7 @@ impl Machine {
             match late {
                 Late::Schedule(id, call) => self.schedule(id, &call),
                 Late::Withdraw(id, op) => self.withdraw(id, &op),
-                Late::Note(id, note) => self.append_note(Some(id), note),
+                Late::Note(id, note) => self.say(Some(id), note),
                 Late::Version(op, change, version) => {
                     self.append(Event::VersionMarked { op, change, version });
                 }

@@ -5,7 +5,7 @@ use super::{
     op::Phase,
     recorded::{Delivery, delivery},
 };
-use crate::{Call, Event, Note, OpId, Progress, Record, Status, View};
+use crate::{Call, Event, Note, OpId, Record, Status, View};
 
 /// How soon what is pending must be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,13 +70,7 @@ impl Machine {
         self.firm = self.appended;
     }
 
-    pub(super) fn append_note(&mut self, op: Option<OpId>, mut note: Note) {
-        if let Note::Progress(progress) = &mut note {
-            // JSON knows no such numbers: written as null they could not be read back.
-            let Progress { done, total, .. } = progress;
-            *done = if done.is_finite() { *done } else { 0.0 };
-            *total = total.filter(|total| total.is_finite());
-        }
+    pub(super) fn append_note(&mut self, op: Option<OpId>, note: Note) {
         match &note {
             Note::Status(text) => self.view.message = Some(text.clone()),
             Note::Progress(progress) => self.view.progress = Some(progress.clone()),

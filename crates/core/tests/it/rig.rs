@@ -68,6 +68,24 @@ impl Rig {
         F: Future<Output = Outcome> + 'static,
     {
         let machine = Machine::new(history.clone(), View::default(), limits);
+        Rig::run(machine, history, code)
+    }
+
+    /// The same, with progress that is not recorded.
+    pub(crate) fn load_passing<F, C>(history: Vec<Record>, code: C) -> Rig
+    where
+        C: FnOnce(Rc<Shared>) -> F,
+        F: Future<Output = Outcome> + 'static,
+    {
+        let machine = Machine::new(history.clone(), View::default(), Limits::default());
+        Rig::run(machine.passing_progress(true), history, code)
+    }
+
+    fn run<F, C>(machine: Machine, history: Vec<Record>, code: C) -> Rig
+    where
+        C: FnOnce(Rc<Shared>) -> F,
+        F: Future<Output = Outcome> + 'static,
+    {
         let bench = Rc::new(Bench::default());
         let place: Rc<Bench> = Rc::clone(&bench);
         let now = history.iter().map(|r| r.at).max().unwrap_or_default();

@@ -3,13 +3,13 @@
 use std::{rc::Rc, time::Duration};
 
 use steadfast_core::{
-    Call, Failure, FailureKind, Json, Message, Mode, Note, OpId, Outcome, Progress, Retry, Status,
-    Timestamp, Urgency,
+    Call, Event, Failure, FailureKind, Json, Message, Mode, Note, OpId, Outcome, Progress, Retry,
+    Status, Timestamp, Urgency,
 };
 
 use crate::{
     code::{Boxed, Shared, join},
-    rig::Rig,
+    rig::{Rig, history},
 };
 
 fn status(rig: &Rig) -> Status {
@@ -109,4 +109,50 @@ fn of_progress_reported_in_a_row_by_a_step_only_the_last_is_kept() {
     let turn = rig.take();
     assert_eq!(turn.events.len(), 1);
     assert_eq!(rig.shared.machine.borrow().view().1.progress.unwrap().done, 4.0);
+}
+
+fn progress(done: f64) -> Progress {
+    Progress { done, total: None, text: None }
+}
+
+async fn says_how_far_it_is(s: Rc<Shared>) -> Outcome {
+    let say = |done| s.machine.borrow_mut().note(Note::Progress(progress(done)));
+    say(1.0);
+    s.step("one").await?;
+    say(2.0);
+    s.wait("go").await
+}
+
+#[test]
+fn passing_progress_is_told_once_all_before_it_is_durable_and_is_not_recorded() {
+    let told = |rig: &Rig| -> Vec<f64> {
+        let told = rig.shared.machine.borrow_mut().take_progress();
+        told.into_iter().map(|(_, progress)| progress.done).collect()
+    };
+    let mut rig = Rig::load_passing(history([]), says_how_far_it_is);
+    assert_eq!(told(&rig), [1.0]);
+    rig.step_ends(1, Ok(Json::null()));
+    assert_eq!(told(&rig), [0.0; 0], "the step is not durable yet");
+    rig.commit();
+    assert_eq!(told(&rig), [2.0]);
+    assert_eq!(rig.shared.machine.borrow().view().1.progress.unwrap().done, 2.0);
+    assert_eq!(rig.count(|event| matches!(event, Event::Noted { .. })), 0);
+
+    // What the history has gone past is not told again. What comes after it may be.
+    let rig = Rig::load_passing(rig.crash(), says_how_far_it_is);
+    assert_eq!(rig.halted(), None);
+    assert_eq!(told(&rig), [2.0]);
+}
+
+#[test]
+fn of_passing_progress_reported_in_a_row_by_a_step_only_the_last_is_told() {
+    let rig = Rig::load_passing(history([]), async |s: Rc<Shared>| s.step("one").await);
+    let mut machine = rig.shared.machine.borrow_mut();
+    let outer = machine.enter_step(Some("one".into()));
+    for done in 0..5 {
+        machine.note(Note::Progress(progress(f64::from(done))));
+    }
+    machine.enter_step(outer);
+    assert_eq!(machine.take_progress(), [(1, progress(4.0))]);
+    assert_eq!(machine.urgency(), Urgency::Idle);
 }

@@ -58,6 +58,8 @@ pub(crate) struct Runner {
     returned: bool,
     /// When notes that wait for company must go out.
     notes_due: Option<Timestamp>,
+    /// When the last went out by themselves.
+    notes_sent: Option<Timestamp>,
     /// With effect validation: the function, to be run again.
     rehearsal: Option<Box<Rehearsal>>,
 }
@@ -219,10 +221,11 @@ impl Runner {
         let view = blob::read_view(&row.view);
         let validates = core.settings.validate_effects;
         let rehearsal = validates.then(|| Box::new(Rehearsal::new(tool, &history)));
-        let machine =
-            Machine::new(history, view.clone(), core.settings.task).identified_by(&row.id);
-        let input = machine.input().cloned();
         let about: About = blob::read(&row.about).unwrap_or_default();
+        let machine = Machine::new(history, view.clone(), core.settings.task)
+            .identified_by(&row.id)
+            .passing_progress(about.passing_progress);
+        let input = machine.input().cloned();
         let shared = Arc::new(Shared {
             machine: machine.into(),
             wakers: Wakers::default(),
@@ -262,6 +265,7 @@ impl Runner {
             reason: None,
             returned: false,
             notes_due: None,
+            notes_sent: None,
             rehearsal,
         })
     }
@@ -290,6 +294,7 @@ impl Runner {
                 return then;
             }
             self.begin_commit();
+            self.tell_progress();
             // Neither steps nor commits need wait for anything; others must get their turn.
             tokio::task::consume_budget().await;
             if let Some(then) = self.wait().await {
@@ -419,8 +424,7 @@ impl Runner {
                     self.start_steps();
                 }
                 if self.notes_due.is_some_and(|due| due <= now) {
-                    self.notes_due = None;
-                    self.send_turn();
+                    self.send_notes(now);
                 }
                 None
             }

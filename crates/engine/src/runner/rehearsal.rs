@@ -101,7 +101,9 @@ fn second_run(
     first: &Came<'_>,
 ) -> Option<Difference> {
     let limits = task.core.settings.task;
-    let machine = Machine::new(history, View::default(), limits).identified_by(&task.id);
+    let machine = Machine::new(history, View::default(), limits)
+        .identified_by(&task.id)
+        .passing_progress(task.machine().passes_progress());
     let input = machine.input().cloned().unwrap_or_else(Json::null);
     let shared = Arc::new(task.again(machine));
     let (context, run) = (Context { shared: shared.clone() }, run.clone());

@@ -61,7 +61,33 @@ impl Runner {
             Urgency::Idle => {}
             Urgency::Now => self.send_turn(),
             Urgency::Soon if self.frozen.is_some() => self.send_turn(),
-            Urgency::Soon => self.wait_for_company(),
+            Urgency::Soon => self.notes_are_due(),
+        }
+    }
+
+    /// What the task says is told at once, unless it said something just before: then it waits, and several
+    /// go together.
+    fn notes_are_due(&mut self) {
+        let now = self.core.world.now();
+        let soon = self.notes_sent.map_or(now, |sent| sent.plus(self.core.settings.note_delay));
+        match soon <= now {
+            true => self.send_notes(now),
+            false => self.notes_due = Some(self.notes_due.map_or(soon, |due| due.min(soon))),
+        }
+    }
+
+    pub(super) fn send_notes(&mut self, now: Timestamp) {
+        (self.notes_due, self.notes_sent) = (None, Some(now));
+        self.send_turn();
+    }
+
+    /// Tells those who follow the task how far it is, if that is not recorded.
+    pub(super) fn tell_progress(&self) {
+        let progress = self.shared.machine().take_progress();
+        if !progress.is_empty()
+            && let Some(feed) = self.core.watchers.feed(self.lease.key)
+        {
+            feed.pass(progress);
         }
     }
 
@@ -146,9 +172,14 @@ impl Runner {
                 let says = |r: &Record| matches!(r.event, Event::Noted { .. });
                 let asks = |r: &Record| matches!(r.event, Event::QuestionAsked { .. });
                 let asks = turn.events.iter().any(asks);
-                // One question in place of another shows in the questions alone.
-                if visible || asks || turn.events.iter().any(says) {
-                    self.core.watchers.changed(self.lease.key);
+                let progress = self.shared.machine().take_progress();
+                if let Some(feed) = self.core.watchers.feed(self.lease.key) {
+                    let asking = self.shown.0 == Status::InputRequired;
+                    feed.landed(&turn, progress, ended.is_none() && !turn.restart && !asking);
+                    // One question in place of another shows in the questions alone.
+                    if visible || asks || turn.events.iter().any(says) {
+                        feed.notify.notify_waiters();
+                    }
                 }
                 if asks || notices(&turn).next().is_some() {
                     self.core.watchers.news();

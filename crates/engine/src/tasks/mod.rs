@@ -4,6 +4,7 @@ mod activity;
 mod answer;
 mod cancel;
 mod error;
+mod follow;
 mod info;
 mod list;
 mod rerun;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub(crate) use cancel::cancel_write;
 pub use error::CallError;
+pub use follow::{Follow, Heard};
 pub use info::{HistoryEntry, OpenQuestion, TaskInfo};
 pub use list::{HistoryList, ListTasks, TaskList};
 pub use rerun::RerunFrom;

@@ -59,7 +59,8 @@ impl Tasks {
             ..new_task(core, new, &row.tool, &about, core.world.now(), events)
         };
         let whole = core.clone();
-        finish(core, async move { begin(&whole, task, kept).await }).await
+        let begun = finish(core, async move { begin(&whole, task, kept, false).await }).await;
+        begun.map(|(started, _)| started)
     }
 }
 

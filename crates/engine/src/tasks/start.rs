@@ -12,13 +12,14 @@ use serde::Serialize;
 use steadfast_core::{Event, Json, OpId, Record, Status, TaskId, Timestamp, Ttl, View, encode};
 use steadfast_store::{NewTask, Parent, Started, TaskKey, TaskRow};
 
-use super::{CallError, Result, Tasks};
+use super::{CallError, Follow, Result, Tasks};
 use crate::{
     blob::{self, About},
     context::Shared,
     engine::Core,
     finish::finish,
     limits, runner,
+    watch::Watch,
 };
 
 /// A task that is about to be started.
@@ -38,6 +39,7 @@ pub struct Start {
     call: Option<std::result::Result<Json, String>>,
     session: Option<String>,
     unserved: bool,
+    passing_progress: bool,
 }
 
 /// A task that was started.
@@ -71,6 +73,7 @@ impl Tasks {
             call: None,
             session: None,
             unserved: false,
+            passing_progress: false,
         }
     }
 }
@@ -146,6 +149,24 @@ impl Start {
         self
     }
 
+    /// How far the task says it is is not recorded by itself: who [follows](Start::and_follow) it here hears
+    /// it, and it is seen with the next commit. For those who can't come back for what they missed.
+    pub fn passing_progress(mut self) -> Start {
+        self.passing_progress = true;
+        self
+    }
+
+    /// Starts it, and follows it from its beginning.
+    pub async fn and_follow(self) -> Result<(StartedTask, Follow)> {
+        let tasks = self.tasks.clone();
+        let (started, watch) = self.run(true).await?;
+        let follow = match watch {
+            Some(watch) => Follow::new_task(tasks, started.id.clone(), watch),
+            None => tasks.follow(&started.id, 0).await?,
+        };
+        Ok((started, follow))
+    }
+
     fn check_limits(&self) -> Result<()> {
         limits::name("the tool's name", &self.tool)?;
         if let Some(session) = &self.session {
@@ -164,7 +185,7 @@ impl Start {
         Ok(self.trace.as_deref().map_or(Ok(()), limits::trace)?)
     }
 
-    async fn run(self) -> Result<StartedTask> {
+    async fn run(self, watched: bool) -> Result<(StartedTask, Option<Watch>)> {
         let core = self.tasks.core.clone();
         if core.draining.is_cancelled() {
             return Err(CallError::ShuttingDown);
@@ -194,6 +215,7 @@ impl Start {
             call,
             session: self.session,
             origin: None,
+            passing_progress: self.passing_progress,
             retention: retention(&core, &self.tool, self.ttl),
         };
         let mut task = NewTask {
@@ -211,7 +233,7 @@ impl Start {
             (task.hold, task.status) = (true, Status::Running);
         }
         let whole = core.clone();
-        finish(&core, async move { begin(&whole, task, vec![first]).await }).await
+        finish(&core, async move { begin(&whole, task, vec![first], watched).await }).await
     }
 }
 
@@ -220,7 +242,7 @@ impl IntoFuture for Start {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+        Box::pin(async move { self.run(false).await.map(|(started, _)| started) })
     }
 }
 
@@ -238,12 +260,13 @@ fn hold(core: &Core) -> bool {
     free
 }
 
-/// Writes the task, and runs it here if it was to be held.
+/// Writes the task, and runs it here if it was to be held. If it is new it can be watched from its beginning.
 pub(super) async fn begin(
     core: &Arc<Core>,
     task: NewTask,
     history: Vec<Record>,
-) -> Result<StartedTask> {
+    watched: bool,
+) -> Result<(StartedTask, Option<Watch>)> {
     let hold = task.hold;
     let id = task.id.clone();
     let (created, expires) = (Some(task.created), task.expires);
@@ -259,6 +282,8 @@ pub(super) async fn begin(
     let result = core.store.start(task).await;
     match result {
         Ok(Started::New { key, lease, mail }) => {
+            // Before it runs, so that nothing it says is missed.
+            let watch = watched.then(|| core.watchers.watch(key));
             match (lease, row) {
                 (Some(lease), Some(_)) if core.stopped.is_cancelled() => {
                     core.give_places(1);
@@ -277,11 +302,11 @@ pub(super) async fn begin(
                     core.dispatch.notify_one();
                 }
             }
-            Ok(StartedTask { id, new: true, created, expires })
+            Ok((StartedTask { id, new: true, created, expires }, watch))
         }
         Ok(Started::Existing { id, .. }) => {
             core.give_places(usize::from(hold));
-            Ok(StartedTask { id, new: false, created: None, expires: None })
+            Ok((StartedTask { id, new: false, created: None, expires: None }, None))
         }
         Err(error) => {
             core.give_places(usize::from(hold));
@@ -382,6 +407,7 @@ pub(crate) fn new_child(
         call: parent.call.clone(),
         session: parent.session.clone(),
         origin: Some(parent.origin.clone()),
+        passing_progress: false,
         retention: retention(core, tool, None),
     };
     NewTask {

@@ -45,28 +45,11 @@ impl Tasks {
         id: &TaskId,
         seen: u64,
     ) -> Result<(TaskInfo, Vec<HistoryEntry>)> {
-        let key = self.row(id).await?.key;
-        let watch = self.core.watchers.watch(key);
+        let watch = self.core.watchers.watch(self.row(id).await?.key);
         loop {
-            let mut changed = pin!(watch.notify.notified());
+            let mut changed = pin!(watch.feed.notify.notified());
             let listening = changed.as_mut().enable();
-            // The state after the events, so that it shows no less than they tell; and the last events
-            // once more, for there are no others behind an end.
-            let mut events = self.events_from(id, seen).await?;
-            let mut info = self.get(id).await?;
-            // What was said before a question is told with it.
-            while !info.questions.is_empty() {
-                let all = self.events_from(id, seen).await?;
-                let told = all.len() == events.len();
-                events = all;
-                if told {
-                    break;
-                }
-                info = self.get(id).await?;
-            }
-            if info.status.is_terminal() {
-                events = self.events_from(id, seen).await?;
-            }
+            let (info, events) = self.look(id, seen).await?;
             if !events.is_empty() || info.status.is_terminal() {
                 return Ok((info, events));
             }
@@ -74,6 +57,32 @@ impl Tasks {
                 changed.await;
             }
         }
+    }
+
+    /// The events from number `seen` on, and the task as it was when they had been looked for.
+    pub(super) async fn look(
+        &self,
+        id: &TaskId,
+        seen: u64,
+    ) -> Result<(TaskInfo, Vec<HistoryEntry>)> {
+        // The state after the events, so that it shows no less than they tell; and the last events once
+        // more, for there are no others behind an end.
+        let mut events = self.events_from(id, seen).await?;
+        let mut info = self.get(id).await?;
+        // What was said before a question is told with it.
+        while !info.questions.is_empty() {
+            let all = self.events_from(id, seen).await?;
+            let told = all.len() == events.len();
+            events = all;
+            if told {
+                break;
+            }
+            info = self.get(id).await?;
+        }
+        if info.status.is_terminal() {
+            events = self.events_from(id, seen).await?;
+        }
+        Ok((info, events))
     }
 
     /// Newest first in the store, so that the cost is that of what is new.
@@ -107,7 +116,7 @@ impl Tasks {
         let mut row = Some(row);
         loop {
             // Listening begins before the look, so that no change falls in between.
-            let mut changed = pin!(watch.notify.notified());
+            let mut changed = pin!(watch.feed.notify.notified());
             let listening = changed.as_mut().enable();
             let info = match row.take() {
                 // The first look was before we watched.

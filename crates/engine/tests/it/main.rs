@@ -13,6 +13,7 @@ mod cancel;
 mod children;
 mod effects;
 mod events;
+mod follow;
 mod front;
 mod held_back;
 mod idle;

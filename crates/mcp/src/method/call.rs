@@ -54,7 +54,7 @@ impl Call<'_> {
                 (info.id.clone(), info)
             }
             _ => {
-                let started = self.start(ttl, true).await?;
+                let (started, _) = self.start(ttl, true).await?;
                 if let Some(session) = &self.request.session {
                     front.tell_of_new_task(session, &started.id, &self.request.answered.0);
                 }
@@ -137,18 +137,20 @@ impl Call<'_> {
     pub(super) async fn blocking(self) -> Reply {
         let client = &self.request.client;
         let tasks = self.tasks();
-        let (id, heard) = match &self.request_state {
+        let (id, heard, follow) = match &self.request_state {
             Some(state) if client.revision.is_stateless() => {
                 let (info, heard) = self.resume(state).await?;
-                (info.id, heard)
+                (info.id, heard, None)
             }
             _ => {
-                let started = self.start(None, false).await?;
-                let heard = match started.new {
-                    true => 0,
-                    false => self.attach(&started.id).await?,
-                };
-                (started.id, heard)
+                let (started, follow) = self.start(None, false).await?;
+                match started.new {
+                    true => (started.id, 0, follow),
+                    false => {
+                        let heard = self.attach(&started.id).await?;
+                        (started.id, heard, None)
+                    }
+                }
             }
         };
         let point = Point { heard, ..Point::default() };
@@ -169,7 +171,7 @@ impl Call<'_> {
             }
         };
         let (info, point) = tokio::select! {
-            followed = self.follow(&tasks, &id, point) => followed?,
+            followed = self.follow(&tasks, &id, point, follow) => followed?,
             () = outlives => {
                 guard.armed = false;
                 let info = tasks.get(&id).await.map_err(task_error)?;

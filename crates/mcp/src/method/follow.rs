@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use steadfast_core::{Event, Note, Progress, TaskId};
-use steadfast_engine::{HistoryEntry, OpenQuestion, Order, TaskInfo, Tasks};
+use steadfast_engine::{Follow, OpenQuestion, Order, Said, TaskInfo, Tasks};
 
 use super::{
     call::{Call, asks},
@@ -75,6 +75,7 @@ impl Call<'_> {
         tasks: &Tasks,
         id: &TaskId,
         mut point: Point,
+        from_start: Option<Follow>,
     ) -> Result<(TaskInfo, Point), RpcError> {
         let client = &self.request.client;
         let mut given = self.input_responses.clone();
@@ -98,27 +99,28 @@ impl Call<'_> {
                 }
             }
         }
-        if point.heard > 0 && self.events(tasks, id).await? <= point.heard {
-            // What it asked before may still be open, and then nothing happens until it is answered.
-            let info = tasks.get(id).await.map_err(task_error)?;
-            if !info.status.is_terminal()
-                && !self.heed(tasks, &info, &mut point, &mut given).await?
-            {
-                return Ok((info, point));
-            }
-        }
         let progress = match &self.request.meta.progress_token {
             Some(_) => Rising::up_to(tasks, id, point.heard).await?,
             None => Rising::default(),
         };
         let mut voice = Voice { call: self, least, progress };
+        let mut follow = match from_start {
+            Some(follow) => follow,
+            None => tasks.follow(id, point.heard).await.map_err(task_error)?,
+        };
         loop {
-            let (info, events) =
-                tasks.wait_for_events(id, point.heard).await.map_err(task_error)?;
-            for event in &events {
-                point.heard = event.seq + 1;
-                voice.say(event, id, &mut point).await;
+            let heard = follow.next().await.map_err(task_error)?;
+            for said in &heard.said {
+                match said {
+                    Said::Progress(progress) => voice.pass(progress).await,
+                    Said::Note { seq, note } => {
+                        point.heard = seq + 1;
+                        voice.say(note, id, &mut point).await;
+                    }
+                }
             }
+            point.heard = heard.seen;
+            let Some(info) = heard.info else { continue };
             if info.status.is_terminal() || !self.heed(tasks, &info, &mut point, &mut given).await?
             {
                 return Ok((info, point));
@@ -203,14 +205,25 @@ impl Rising {
 }
 
 impl Voice<'_> {
-    async fn say(&mut self, entry: &HistoryEntry, task: &TaskId, point: &mut Point) {
-        let Event::Noted { note, .. } = &entry.event else { return };
+    fn progress(&mut self, progress: &Progress) -> Option<String> {
+        let token = self.call.request.meta.progress_token.as_ref()?;
+        let params = self.progress.params(token, progress)?;
+        Some(notification("notifications/progress", Some(&params.close())))
+    }
+
+    /// Progress that is not recorded: who misses it can't come back for it.
+    async fn pass(&mut self, progress: &Progress) {
+        if let Some(message) = self.progress(progress) {
+            self.call.request.outlet.send(message).await;
+        }
+    }
+
+    async fn say(&mut self, note: &Note, task: &TaskId, point: &mut Point) {
         let message = match note {
-            Note::Progress(progress) => {
-                let Some(token) = &self.call.request.meta.progress_token else { return };
-                let Some(params) = self.progress.params(token, progress) else { return };
-                notification("notifications/progress", Some(&params.close()))
-            }
+            Note::Progress(progress) => match self.progress(progress) {
+                Some(message) => message,
+                None => return,
+            },
             Note::Log { level: name, text } => {
                 let severity = level(name).unwrap_or(1);
                 if self.least.is_none_or(|least| severity < least) {

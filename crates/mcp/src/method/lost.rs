@@ -91,7 +91,7 @@ impl LostCall {
         };
         let tasks = front.tasks(&request.client);
         let followed = tokio::select! {
-            followed = call.follow(&tasks, &task, point) => followed,
+            followed = call.follow(&tasks, &task, point, None) => followed,
             () = request.cancel.cancelled() => {
                 if let Err(error) = tasks.cancel(&task, Some(TAKEN_BACK.into())).await {
                     tracing::debug!(%error, "a cancelled call was over");

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use steadfast_core::{TaskId, Ttl};
-use steadfast_engine::{Bond, StartedTask};
+use steadfast_engine::{Bond, Follow, StartedTask};
 
 use super::{
     call::{Call, SESSION_TAG},
@@ -19,6 +19,9 @@ use crate::{
     secret::{Place, Sealed},
     wire::RpcError,
 };
+
+/// A task, and who hears what it says.
+type Started = (StartedTask, Option<Follow>);
 
 impl Call<'_> {
     /// Refuses a principal that has too many tasks open.
@@ -61,17 +64,18 @@ impl Call<'_> {
         self.tasks().free(vec![(id.clone(), Bond::Desk)]).await.map_err(task_error)
     }
 
-    /// Starts a task, or finds the one of a request that was made before.
+    /// Starts a task, or finds the one of a request that was made before. With who hears what it says, if
+    /// the client waits for it.
     pub(super) async fn start(
         &self,
         ttl: Option<f64>,
         followed: bool,
-    ) -> Result<StartedTask, RpcError> {
+    ) -> Result<Started, RpcError> {
         self.check_count().await?;
-        let mut started = self.start_once(ttl, followed).await?;
+        let (mut started, mut follow) = self.start_once(ttl, followed).await?;
         let by_id = self.is_known_by_its_id(followed);
         if !started.new && by_id && self.frees_its_id(&started.id).await? {
-            started = self.start_once(ttl, followed).await?;
+            (started, follow) = self.start_once(ttl, followed).await?;
         }
         match started.new {
             true => audit::created(&self.request.client, &started.id, self.engine_name),
@@ -81,7 +85,7 @@ impl Call<'_> {
             // There is nothing in it yet.
             let _ = self.request.holds.set(started.id.clone());
         }
-        Ok(started)
+        Ok((started, follow))
     }
 
     /// Whether its session's client waits for it under the id of its request, and no key.
@@ -116,7 +120,7 @@ impl Call<'_> {
         fingerprint(self.request.method, self.request.params)
     }
 
-    async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<StartedTask, RpcError> {
+    async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<Started, RpcError> {
         let stored = self.request.session.as_ref().filter(|session| session.can_return);
         let waited = stored.filter(|_| !followed);
         let keyed = self.request.meta.key.as_deref();
@@ -176,7 +180,15 @@ impl Call<'_> {
         if let Some(trace) = &self.request.meta.trace {
             start = start.trace(trace);
         }
-        start.await.map_err(task_error)
+        if followed {
+            return start.await.map(|started| (started, None)).map_err(task_error);
+        }
+        if stored.is_none() {
+            // Its client can't come back for what it missed.
+            start = start.passing_progress();
+        }
+        let (started, follow) = start.and_follow().await.map_err(task_error)?;
+        Ok((started, Some(follow)))
     }
 
     /// The credentials that came with the request, encrypted for the task that is to be started; and its

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use steadfast_core::Json;
-use steadfast_engine::Engine;
+use steadfast_core::{Event, Json, Note};
+use steadfast_engine::{Engine, Order};
 use steadfast_mcp::{CallResult, Context, NoInput, Server, Settings, Tool};
 use steadfast_store::Disk;
 
@@ -233,6 +233,28 @@ async fn progress_and_log_come_before_the_answer_if_they_were_asked_for() {
         )
     );
     assert_eq!(said.len(), 3);
+}
+
+/// There is no way to come back for what was missed.
+#[tokio::test]
+async fn progress_of_a_call_that_cannot_be_taken_up_is_not_stored() {
+    let site = site().await;
+    let mut params = call("talks", json!({}));
+    params["_meta"] = json!({ "progressToken": "p" });
+    site.modern(&json!({}), "tools/call", params).await.events();
+    let tasks = site.running.engine().operator();
+    let list = tasks.list(steadfast_engine::ListTasks::default()).await.unwrap();
+    let [task] = &list.tasks[..] else { panic!("{list:?}") };
+    tasks.wait(&task.id).await.unwrap();
+    let history = tasks.history(&task.id, Order::OldestFirst, None, 100).await.unwrap();
+    let notes = history.entries.iter().filter_map(|entry| match &entry.event {
+        Event::Noted { note, .. } => Some(note),
+        _ => None,
+    });
+    let notes: Vec<&Note> = notes.collect();
+    assert!(matches!(notes[..], [Note::Log { .. }, Note::Log { .. }]), "{notes:?}");
+    let shown = tasks.get(&task.id).await.unwrap().progress.unwrap();
+    assert_eq!(shown.text.as_deref(), Some("three"));
 }
 
 #[tokio::test]
