@@ -1,0 +1,154 @@
+//! One connection: its settings, its prepared statements, and several statements in one trip.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
+
+use crate::{
+    OpenError, Options,
+    address::{Address, Wire},
+    schema::quoted,
+};
+
+/// A value for a statement.
+pub(crate) type Param<'p> = &'p (dyn ToSql + Sync);
+
+/// One connection. Several callers may use it at the same time; the server does what they ask for
+/// one after the other.
+pub(crate) struct Conn {
+    pub(crate) client: Client,
+    known: Mutex<HashMap<Box<str>, Statement>>,
+}
+
+impl Conn {
+    pub(crate) async fn open(address: &Address, options: &Options) -> Result<Conn, OpenError> {
+        Conn::dress(address.connect().await?, options).await
+    }
+
+    /// The same, for who polls the wire himself.
+    pub(crate) async fn open_wire(
+        address: &Address,
+        options: &Options,
+    ) -> Result<(Conn, Wire), OpenError> {
+        let (client, mut wire) = address.wire().await?;
+        let mut dressing = std::pin::pin!(Conn::dress(client, options));
+        let conn = std::future::poll_fn(|cx| {
+            // Nothing was asked for yet that could be heard.
+            if let Poll::Ready(Some(Err(error))) = wire.poll_message(cx) {
+                return Poll::Ready(Err(OpenError::failed(&error)));
+            }
+            dressing.as_mut().poll(cx)
+        });
+        Ok((conn.await?, wire))
+    }
+
+    /// What every connection of ours is told first.
+    ///
+    /// The plans we want are known: by index, one row after the other. So plans are made once for
+    /// each statement, and may not depend on statistics, which know nothing of a table that was
+    /// empty a minute ago.
+    async fn dress(client: Client, options: &Options) -> Result<Conn, OpenError> {
+        let schema = quoted(&options.schema);
+        let idle = (options.lease / 2).as_millis();
+        let wait = options.lease.min(Duration::from_secs(10)).as_millis();
+        let settings = format!(
+            "SET search_path = {schema}; SET plan_cache_mode = force_generic_plan;
+             SET enable_seqscan = off; SET enable_bitmapscan = off;
+             SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
+             SET default_transaction_isolation = 'read committed';
+             SET lock_timeout = {wait};
+             SET idle_in_transaction_session_timeout = {idle};
+             DO $$ BEGIN
+                 IF current_setting('synchronous_commit') = 'off' THEN
+                     SET synchronous_commit = on;
+                 END IF;
+             END $$"
+        );
+        client.batch_execute(&settings).await.map_err(|e| OpenError::failed(&e))?;
+        Ok(Conn { client, known: Mutex::default() })
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    async fn statement(&self, sql: &str) -> Result<Statement, Error> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let made = self.client.prepare(sql).await?;
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(sql.into(), made.clone());
+        Ok(made)
+    }
+
+    /// Runs one statement.
+    pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        let statement = self.statement(sql).await?;
+        self.client.query(&statement, params).await
+    }
+
+    /// The first row of one statement.
+    pub(crate) async fn first(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>, Error> {
+        Ok(self.query(sql, params).await?.into_iter().next())
+    }
+}
+
+/// Statements that go to the server in one trip, and are done there in their order.
+#[derive(Default)]
+pub(crate) struct Pipe<'p> {
+    entries: Vec<(&'static str, Vec<Param<'p>>)>,
+}
+
+impl<'p> Pipe<'p> {
+    /// Adds one, and says the place of its rows in the answer.
+    pub(crate) fn add(&mut self, sql: &'static str, params: &[Param<'p>]) -> usize {
+        self.entries.push((sql, params.to_vec()));
+        self.entries.len() - 1
+    }
+
+    /// Sends all, and waits for all: their rows, or the first error.
+    pub(crate) async fn run(self, conn: &Conn) -> Result<Vec<Vec<Row>>, Error> {
+        // All are known to the server before the first is sent, so that none overtakes another.
+        let mut statements = Vec::with_capacity(self.entries.len());
+        for (sql, _) in &self.entries {
+            statements.push(conn.statement(sql).await?);
+        }
+        let sent = self.entries.iter().zip(&statements).map(|((_, params), statement)| {
+            let answer = conn.client.query(statement, params);
+            Box::pin(answer) as Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + '_>>
+        });
+        in_order(sent.collect()).await.into_iter().collect()
+    }
+}
+
+/// Polls all, always in their order, until all are done.
+async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        let mut all = true;
+        for (future, slot) in futures.iter_mut().zip(&mut done) {
+            if slot.is_none() {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(value) => *slot = Some(value),
+                    Poll::Pending => all = false,
+                }
+            }
+        }
+        if all { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

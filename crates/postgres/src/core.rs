@@ -1,0 +1,132 @@
+//! What the parts of a handle share.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+
+use steadfast_store::{Error, Result};
+use tokio::{runtime::Handle, sync::Notify};
+
+use crate::{
+    Options, address::Shared, bell::Bell, conn::Conn, error::cause, lane::Cards, locks::Locks,
+    queue::Queue, work::News,
+};
+
+/// Takes a new desk with its writers.
+const SIT_DOWN: &str = "
+    WITH seat AS (
+        INSERT INTO desk (n, until, process)
+        VALUES (nextval('desk_number'), clock_timestamp() + $1::bigint * interval '1 ms', $2)
+        RETURNING n
+    )
+    INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 1) AS lane
+    RETURNING desk";
+
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) address: Shared,
+    pub(crate) locks: Locks,
+    pub(crate) queue: Queue,
+    pub(crate) cards: Cards,
+    pub(crate) bell: Bell,
+    /// For whoever wants to know what others do.
+    pub(crate) changed: Arc<Notify>,
+    /// The runtime of this handle. Connections are served there, not where calls are made: code that
+    /// blocks its own runtime must not cost the process its lease.
+    pub(crate) runtime: Handle,
+    desk: AtomicI64,
+    sitting_down: tokio::sync::Mutex<()>,
+    /// The owner whose task was claimed last, so that the next claim begins with the next owner.
+    served: Mutex<Option<String>>,
+    /// Everything was given back, so that the desk is of no use to anybody.
+    pub(crate) given_back: AtomicBool,
+}
+
+impl Core {
+    pub(crate) async fn new(
+        options: Options,
+        address: Shared,
+        conn: &Conn,
+        runtime: Handle,
+    ) -> std::result::Result<Arc<Core>, tokio_postgres::Error> {
+        let desk = sit_down(conn, &options).await?;
+        let locks = Locks::of(&options.schema);
+        Ok(Arc::new(Core {
+            bell: Bell::default(),
+            options,
+            address,
+            locks,
+            queue: Queue::default(),
+            cards: Cards::default(),
+            changed: Arc::new(Notify::new()),
+            runtime,
+            desk: AtomicI64::new(desk),
+            sitting_down: tokio::sync::Mutex::default(),
+            served: Mutex::default(),
+            given_back: AtomicBool::new(false),
+        }))
+    }
+
+    /// This handle's desk. It is another after the lease on the last one was lost.
+    pub(crate) fn desk(&self) -> i64 {
+        self.desk.load(Ordering::Acquire)
+    }
+
+    /// Takes a new desk, because this one was found dead: what was on it is lost to whoever adopts
+    /// it, and the rest can go on. Does nothing if that was done already.
+    pub(crate) async fn found_dead(&self, dead: i64, conn: &Conn) -> Result<()> {
+        let _alone = self.sitting_down.lock().await;
+        if self.desk() != dead {
+            return Ok(());
+        }
+        let desk = sit_down(conn, &self.options).await.map_err(|e| {
+            Error::Unavailable(format!("this process was taken for dead: {}", cause(&e)))
+        })?;
+        self.desk.store(desk, Ordering::Release);
+        self.cards.forget();
+        self.given_back.store(false, Ordering::Release);
+        tracing::warn!(
+            before = dead,
+            desk,
+            "this process was not heard of for longer than its lease, and was taken for dead; what \
+             it held is others' now, and it goes on anew"
+        );
+        self.bell.greet();
+        // Whoever believes to hold something looks at it.
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    pub(crate) fn served(&self) -> Option<String> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_served(&self, owner: String) {
+        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
+    }
+
+    /// Lets others know of a commit.
+    pub(crate) fn ring(&self, news: News) {
+        self.bell.ring(news);
+    }
+}
+
+async fn sit_down(
+    conn: &Conn,
+    options: &Options,
+) -> std::result::Result<i64, tokio_postgres::Error> {
+    let lease = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
+    let process = process();
+    let row = conn.query(SIT_DOWN, &[&lease, &process]).await?;
+    row.first().map_or(Ok(0), |row| row.try_get(0))
+}
+
+/// Who we are, for people who look at the table.
+fn process() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .unwrap_or_default();
+    format!("{} {}", host.trim(), std::process::id()).trim().to_owned()
+}

@@ -1,0 +1,173 @@
+//! A lane: one connection that writes, one transaction at a time, and knows how each ended.
+//!
+//! There are two. Small writes are committed together in one (see [`writer`](crate::writer)); what
+//! looks for its rows by itself, like a claim, has the other (see [`solo`](crate::solo)). Between
+//! them, and between processes, order is made by locks of the database alone.
+
+mod cards;
+mod link;
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_store::Error;
+use tokio::time::Instant;
+
+pub(crate) use self::cards::{Card, Cards};
+use self::link::Link;
+use crate::{
+    conn::Conn,
+    core::Core,
+    error::{Remedy, cause, remedy},
+};
+
+/// Why a transaction did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Setback {
+    /// The desk is dead. Nothing was written.
+    Dead { desk: i64 },
+    /// PostgreSQL failed before the commit, or refused it. Nothing was written.
+    Failed(tokio_postgres::Error),
+    /// There is no connection. Nothing was written.
+    Unconnected(Error),
+    /// The connection was lost while it committed batch `number` of `desk`.
+    Lost { desk: i64, number: i64 },
+}
+
+impl From<tokio_postgres::Error> for Setback {
+    fn from(error: tokio_postgres::Error) -> Setback {
+        Setback::Failed(error)
+    }
+}
+
+impl Setback {
+    /// What an error means that came back when the commit was on its way.
+    pub(crate) fn at_commit(error: tokio_postgres::Error, desk: i64, number: i64) -> Setback {
+        match remedy(&error) {
+            Remedy::Reconnect => Setback::Lost { desk, number },
+            _ => Setback::Failed(error),
+        }
+    }
+}
+
+/// What to do after a setback.
+pub(crate) enum Then {
+    /// The same again.
+    Again,
+    /// It was committed after all.
+    Committed,
+    /// It failed. With `alone`, what was done together may do better one by one.
+    Fail { error: Error, alone: bool },
+}
+
+/// How often a transaction is tried.
+const TRIES: u32 = 12;
+
+pub(crate) struct Lane {
+    pub(crate) core: Arc<Core>,
+    pub(crate) number: i16,
+    link: Link,
+    /// Setbacks of the transaction that is being tried.
+    tries: u32,
+}
+
+impl Lane {
+    pub(crate) fn new(core: Arc<Core>, number: i16, conn: Conn) -> Lane {
+        Lane { link: Link::new(Arc::clone(&core), conn), core, number, tries: 0 }
+    }
+
+    pub(crate) async fn conn(&mut self) -> Result<Arc<Conn>, Setback> {
+        self.link.get().await.map_err(Setback::Unconnected)
+    }
+
+    /// Another transaction begins.
+    pub(crate) fn fresh(&mut self) {
+        self.tries = 0;
+    }
+
+    /// Decides what follows from a setback.
+    pub(crate) async fn recover(&mut self, setback: Setback) -> Then {
+        self.tries += 1;
+        let gives_up = self.tries >= TRIES;
+        let error = match setback {
+            Setback::Unconnected(error) => return Then::Fail { error, alone: false },
+            Setback::Lost { desk, number } => return self.look_up(desk, number).await,
+            Setback::Dead { desk } => {
+                let error = match self.conn().await {
+                    Ok(conn) => self.core.found_dead(desk, &conn).await.err(),
+                    Err(Setback::Unconnected(error)) => Some(error),
+                    Err(_) => None,
+                };
+                return match error {
+                    None if gives_up => {
+                        let text = "this process is taken for dead again and again: its lease is too \
+                                    short for this database";
+                        Then::Fail { error: Error::Unavailable(text.into()), alone: false }
+                    }
+                    None => Then::Again,
+                    Some(error) => Then::Fail { error, alone: false },
+                };
+            }
+            Setback::Failed(error) => error,
+        };
+        let undone = crate::error::undone(&error);
+        match remedy(&error) {
+            Remedy::Again if !gives_up => {
+                // Those that were in each other's way don't meet again.
+                let pause = u64::from(self.tries * 7 + std::process::id() % 13);
+                if self.tries > 2 {
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+                Then::Again
+            }
+            Remedy::Reconnect if self.tries < 4 => {
+                self.link.lose(cause(&error));
+                Then::Again
+            }
+            Remedy::Reconnect => {
+                self.link.lose(cause(&error));
+                Then::Fail { error: undone, alone: false }
+            }
+            Remedy::Again | Remedy::Never => Then::Fail { error: undone, alone: true },
+            Remedy::Wait => Then::Fail { error: undone, alone: false },
+        }
+    }
+
+    /// Finds out whether a batch was committed whose answer was lost.
+    ///
+    /// Its transaction has locked the row that counts the batches before it was let go on to its
+    /// commit. So whoever gets that row sees it decided, one way or the other.
+    async fn look_up(&mut self, desk: i64, number: i64) -> Then {
+        const SQL: &str = "SELECT batch FROM writer WHERE desk = $1 AND lane = $2 FOR UPDATE";
+        self.link.lose("the connection was lost".into());
+        let limit = Instant::now() + self.core.options.patience;
+        let mut why;
+        loop {
+            match self.link.get().await {
+                Ok(conn) => match conn.first(SQL, &[&desk, &self.number]).await {
+                    Ok(Some(row)) => {
+                        let committed = row.try_get::<_, i64>(0).is_ok_and(|last| last >= number);
+                        tracing::info!(committed, "found out how a commit ended");
+                        return if committed { Then::Committed } else { Then::Again };
+                    }
+                    Ok(None) => {
+                        why = "its trace in the database is gone".to_owned();
+                        break;
+                    }
+                    Err(error) => {
+                        why = cause(&error);
+                        if remedy(&error) == Remedy::Reconnect {
+                            self.link.lose(why.clone());
+                        }
+                    }
+                },
+                Err(error) => why = error.to_string(),
+            }
+            if Instant::now() >= limit {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let error = Error::Unknown(format!("the connection was lost during a commit: {why}"));
+        Then::Fail { error, alone: false }
+    }
+}

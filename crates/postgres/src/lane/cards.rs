@@ -1,0 +1,60 @@
+//! What a process remembers of the tasks in its hands.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Where a history ends, so that it need not be looked up for every turn.
+///
+/// It holds for an epoch: only who holds a task adds to its history, and a cancel, which begins a new
+/// epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Card {
+    pub(crate) epoch: i64,
+    /// The number of the next event.
+    pub(crate) next: i64,
+    /// The parent that wants to be told of its end.
+    pub(crate) parent: Option<i64>,
+}
+
+/// Cards of tasks that were lost to others are never asked for again; so all are thrown away when
+/// there are this many.
+const MOST: usize = 131_072;
+
+#[derive(Debug, Default)]
+pub(crate) struct Cards(Mutex<HashMap<i64, Card>>);
+
+impl Cards {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Card>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The card of a task that is held in this epoch.
+    pub(crate) fn get(&self, task: i64, epoch: i64) -> Option<Card> {
+        self.lock().get(&task).copied().filter(|card| card.epoch == epoch)
+    }
+
+    pub(crate) fn next(&self, task: i64, epoch: i64) -> Option<i64> {
+        self.get(task, epoch).map(|card| card.next)
+    }
+
+    /// After a commit: what is known of each task that it involved.
+    pub(crate) fn keep(&self, cards: impl Iterator<Item = (i64, Option<Card>)>) {
+        let mut known = self.lock();
+        if known.len() > MOST {
+            known.clear();
+        }
+        for (task, card) in cards {
+            match card {
+                Some(card) => drop(known.insert(task, card)),
+                None => drop(known.remove(&task)),
+            }
+        }
+    }
+
+    /// Nothing is known any more.
+    pub(crate) fn forget(&self) {
+        self.lock().clear();
+    }
+}

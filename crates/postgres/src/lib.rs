@@ -1,0 +1,50 @@
+//! A Steadfast store on PostgreSQL, for any number of processes on any number of machines.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), steadfast_postgres::OpenError> {
+//! let store = steadfast_postgres::Store::open("postgres://app@db.example/app").await?;
+//! # Ok(()) }
+//! ```
+//!
+//! * [`Options`] opens a database, and says clearly why it can't: too old, a newer schema, a pooler in
+//!   between. `address`, `password` and `tls` are how it is reached, `conn` is one connection.
+//! * A **desk** is a row with a time until which its process is alive, by the database's clock.
+//!   Every transaction that writes checks it first, and holds it: a process that was stopped for
+//!   longer than its lease can change nothing, whether somebody has noticed or not.
+//! * `writer` takes every command that waits in the `queue`, loads and locks all that they involve in
+//!   one trip, decides them in memory one after the other (`work`, `write`), writes the result back in
+//!   a second trip and commits, and only then answers. The number of statements does not grow with
+//!   the number of commands.
+//! * `solo` are calls that look for their rows by themselves, like a claim. `lane` is what both have
+//!   in common: what becomes of a transaction that fails, and how a lost answer to a commit is found.
+//! * `read` is answered from connections of its own.
+//! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do.
+//! * `schema` has the tables.
+
+mod address;
+mod bell;
+mod conn;
+mod core;
+mod error;
+mod lane;
+mod life;
+mod locks;
+mod options;
+mod password;
+mod queue;
+mod read;
+mod row;
+mod schema;
+mod solo;
+mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod text;
+mod tls;
+mod work;
+mod write;
+mod writer;
+
+pub use error::OpenError;
+pub use options::Options;
+pub use store::Store;

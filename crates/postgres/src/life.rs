@@ -1,0 +1,148 @@
+//! Being alive, and hearing of others: the heartbeat, NOTIFY, and the look behind it.
+
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use tokio_postgres::{AsyncMessage, Row};
+
+use crate::{
+    address::Wire,
+    bell::Word,
+    conn::{Conn, Param},
+    core::Core,
+    error::cause,
+};
+
+/// Says that this desk is alive, unless it is dead already, and how many others are.
+const BEAT: &str = "
+    UPDATE desk SET until = clock_timestamp() + $2::bigint * interval '1 ms'
+    WHERE n = $1 AND until > clock_timestamp()
+    RETURNING (SELECT count(*) FROM desk o WHERE o.n <> $1 AND o.until > clock_timestamp())";
+
+/// Changes whenever another process has committed something.
+const LOOK: &str = "SELECT coalesce(sum(batch), 0)::bigint FROM writer WHERE desk <> $1";
+
+const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+
+/// Lives, for ever.
+pub(crate) async fn live(core: Arc<Core>, first: (Conn, Wire)) {
+    let mut next = Some(first);
+    let mut pause = Duration::from_millis(50);
+    loop {
+        if let Some((conn, wire)) = next.take() {
+            pause = Duration::from_millis(50);
+            let why = listen(&core, conn, wire).await;
+            tracing::warn!(why, "the connection that says we are alive was lost; making another");
+        }
+        match Conn::open_wire(&core.address, &core.options).await {
+            Ok(opened) => next = Some(opened),
+            Err(error) => {
+                tracing::warn!(%error, "can't say that we are alive; trying again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(core.options.lease / 8);
+            }
+        }
+    }
+}
+
+/// Lives on one connection, until it is lost, and says why.
+async fn listen(core: &Core, conn: Conn, mut wire: Wire) -> String {
+    let hear = async {
+        loop {
+            match poll_fn(|cx| wire.poll_message(cx)).await {
+                Some(Ok(AsyncMessage::Notification(said))) => hear(core, said.payload()),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return cause(&error),
+                None => return "it was closed".to_owned(),
+            }
+        }
+    };
+    let act = async {
+        if core.options.listen {
+            let listen = format!("LISTEN \"{}\"", channel(core));
+            conn.client.batch_execute(&listen).await.map_err(|e| cause(&e))?;
+        }
+        core.bell.greet();
+        // What was said while nobody listened is lost.
+        core.changed.notify_one();
+        tokio::try_join!(beat(core, &conn), look(core, &conn), ring(core, &conn)).map(drop)
+    };
+    tokio::select! {
+        why = hear => why,
+        why = act => why.err().unwrap_or_default(),
+    }
+}
+
+/// A statement on this connection. One that is not answered in time is taken for lost with it: the
+/// heartbeat must not wait behind it.
+async fn ask(
+    core: &Core,
+    conn: &Conn,
+    sql: &'static str,
+    params: &[Param<'_>],
+) -> Result<Option<Row>, String> {
+    match tokio::time::timeout(core.options.lease / 3, conn.first(sql, params)).await {
+        Ok(Ok(row)) => Ok(row),
+        Ok(Err(error)) => Err(cause(&error)),
+        Err(_) => Err("the database does not answer".into()),
+    }
+}
+
+/// The number in the first column.
+fn number(row: &Row) -> Result<i64, String> {
+    row.try_get(0).map_err(|e| cause(&e))
+}
+
+fn channel(core: &Core) -> String {
+    format!("steadfast_{:08x}", core.locks.class)
+}
+
+fn hear(core: &Core, said: &str) {
+    let Some((word, by)) = Word::heard(said).filter(|(_, by)| *by != core.desk()) else { return };
+    if word == Word::Hello {
+        tracing::debug!(by, "another process has come");
+    }
+    core.bell.set_company(true);
+    core.changed.notify_one();
+}
+
+/// Says that we are alive, often enough that one or two times may fail.
+async fn beat(core: &Core, conn: &Conn) -> Result<(), String> {
+    let lease = i64::try_from(core.options.lease.as_millis()).unwrap_or(i64::MAX);
+    loop {
+        let desk = core.desk();
+        match ask(core, conn, BEAT, &[&desk, &lease]).await? {
+            Some(row) => core.bell.set_company(number(&row)? > 0),
+            None => {
+                if let Err(error) = core.found_dead(desk, conn).await {
+                    tracing::warn!(%error, "can't take another desk; trying again");
+                }
+            }
+        }
+        tokio::time::sleep(core.options.lease / 4).await;
+    }
+}
+
+/// Looks whether others have written something that we were not told of.
+async fn look(core: &Core, conn: &Conn) -> Result<(), String> {
+    let mut seen = None;
+    loop {
+        let row = ask(core, conn, LOOK, &[&core.desk()]).await?;
+        let count = row.as_ref().map(number).transpose()?.unwrap_or(0);
+        if seen.replace(count).is_some_and(|before| before != count) {
+            core.changed.notify_one();
+        }
+        tokio::time::sleep(core.options.poll).await;
+    }
+}
+
+/// Tells others what we have written.
+async fn ring(core: &Core, conn: &Conn) -> Result<(), String> {
+    let channel = channel(core);
+    let mut last = Instant::now() - Duration::from_secs(1);
+    loop {
+        let word = core.bell.wanted(last).await;
+        last = Instant::now();
+        ask(core, conn, NOTIFY, &[&channel, &word.by(core.desk())]).await?;
+    }
+}

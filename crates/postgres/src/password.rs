@@ -1,0 +1,93 @@
+//! Passwords that are not in the address: of the environment and of files.
+
+use std::path::{Path, PathBuf};
+
+use tokio_postgres::{Config, config::Host};
+
+use crate::OpenError;
+
+/// Where else a password may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// A file with nothing else in it.
+    pub(crate) exact: Option<PathBuf>,
+    /// A file in libpq's format; `~/.pgpass` if there is none.
+    pub(crate) passfile: Option<PathBuf>,
+}
+
+impl Source {
+    /// Looks for it, anew for every connection.
+    pub(crate) fn find(&self, config: &Config) -> Result<Option<String>, OpenError> {
+        if let Some(path) = &self.exact {
+            let text = read(path)?;
+            return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
+        }
+        if let Ok(password) = std::env::var("PGPASSWORD") {
+            return Ok(Some(password));
+        }
+        if let Some(path) = &self.passfile {
+            return Ok(matching(&read(path)?, config));
+        }
+        let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".pgpass"));
+        let text = home.and_then(|path| std::fs::read_to_string(path).ok());
+        Ok(text.and_then(|text| matching(&text, config)))
+    }
+}
+
+fn read(path: &Path) -> Result<String, OpenError> {
+    std::fs::read_to_string(path)
+        .map_err(|e| OpenError::File { path: path.into(), detail: e.to_string() })
+}
+
+/// The password of the first line that fits: `host:port:database:user:password`, where a star fits
+/// everything.
+fn matching(text: &str, config: &Config) -> Option<String> {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        _ => "localhost".into(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let user = config.get_user().unwrap_or_default();
+    let database = config.get_dbname().unwrap_or(user);
+    let wanted = [host.as_str(), &port, database, user];
+    let lines = text.lines().filter(|line| !line.starts_with('#')).map(fields);
+    let mut fitting = lines.filter(|fields| {
+        let fits = |(field, wanted): (&String, &&str)| field == "*" || field == wanted;
+        fields.len() == 5 && fields.iter().zip(&wanted).all(fits)
+    });
+    fitting.next().and_then(|mut fields| fields.pop())
+}
+
+/// The five fields of a line; a backslash takes its meaning from what follows it.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        let c = match c {
+            ':' if fields.len() < 5 => {
+                fields.push(String::new());
+                continue;
+            }
+            '\\' => chars.next().unwrap_or('\\'),
+            c => c,
+        };
+        if let Some(last) = fields.last_mut() {
+            last.push(c);
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_fits_counts() {
+        let config: Config = "postgres://ann@db:5433/app".parse().unwrap();
+        let text = "# db:5433:app:ann:comment\nother:*:*:*:no\ndb:5433:app:bob:no\n\
+                    db:5433:*:ann:a\\:b\\\\c:d\n*:*:*:*:late\n";
+        assert_eq!(matching(text, &config).as_deref(), Some("a:b\\c:d"));
+        assert_eq!(matching("db:5432:app:ann:no", &config), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Reading: on connections of their own, which see the last commit and wait for no writer.
+
+mod desk;
+mod history;
+mod list;
+mod point;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use steadfast_store::{Error, Result};
+use tokio::sync::Mutex;
+use tokio_postgres::Row;
+
+use crate::{
+    conn::{Conn, Param},
+    core::Core,
+    error::{Remedy, remedy, undone},
+};
+
+/// Connections for reads of a few rows. Each does what several callers ask for, one after the other.
+const POINTS: usize = 2;
+/// The last is for reads that may take longer.
+const ALL: usize = POINTS + 1;
+
+/// Connections that only read, made when they are first used.
+pub(crate) struct Readers {
+    core: Arc<Core>,
+    conns: [Mutex<Option<Arc<Conn>>>; ALL],
+    next: AtomicUsize,
+}
+
+impl Readers {
+    pub(crate) fn new(core: Arc<Core>) -> Readers {
+        Readers {
+            core,
+            conns: std::array::from_fn(|_| Mutex::default()),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Reads a few rows.
+    pub(crate) async fn point(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let at = self.next.fetch_add(1, Ordering::Relaxed) % POINTS;
+        self.read(at, sql, params).await
+    }
+
+    /// The first row of a few.
+    pub(crate) async fn first(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>> {
+        Ok(self.point(sql, params).await?.into_iter().next())
+    }
+
+    /// Reads what may be many rows.
+    pub(crate) async fn scan(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        self.read(POINTS, sql, params).await
+    }
+
+    async fn read(&self, at: usize, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let mut again = true;
+        loop {
+            let conn = self.conn(at).await?;
+            match conn.query(sql, params).await {
+                Ok(rows) => return Ok(rows),
+                // It changes nothing, so it can be done again.
+                Err(error) if remedy(&error) == Remedy::Reconnect && std::mem::take(&mut again) => {
+                    self.lose(at, &conn).await;
+                }
+                Err(error) => return Err(undone(&error)),
+            }
+        }
+    }
+
+    async fn conn(&self, at: usize) -> Result<Arc<Conn>> {
+        let mut slot = self.conns[at].lock().await;
+        if let Some(conn) = slot.as_ref().filter(|conn| !conn.is_closed()) {
+            return Ok(Arc::clone(conn));
+        }
+        let core = Arc::clone(&self.core);
+        let opening =
+            self.core.runtime.spawn(async move { Conn::open(&core.address, &core.options).await });
+        match opening.await {
+            Ok(Ok(conn)) => Ok(Arc::clone(slot.insert(Arc::new(conn)))),
+            Ok(Err(error)) => Err(Error::Unavailable(error.to_string())),
+            Err(_) => Err(crate::queue::closed()),
+        }
+    }
+
+    async fn lose(&self, at: usize, lost: &Arc<Conn>) {
+        let mut slot = self.conns[at].lock().await;
+        if slot.as_ref().is_some_and(|conn| Arc::ptr_eq(conn, lost)) {
+            *slot = None;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The tables, and how an older schema becomes one of today.
+//!
+//! Everything lies in a schema of its own. `schema_version` has one row per migration that was run,
+//! with the oldest version of this code that can still work on the result: so processes of the
+//! version before go on while the next one is rolled out, and can be gone back to.
+
+use tokio_postgres::Client;
+
+use crate::{OpenError, Options, error::cause};
+
+/// One step from the version before it. One that has been released is never changed.
+struct Migration {
+    sql: &'static str,
+    /// The oldest version of this code that works on the result.
+    oldest: i64,
+}
+
+const MIGRATIONS: [Migration; 1] = [Migration { sql: include_str!("schema/first.sql"), oldest: 1 }];
+
+/// The version that this code reads and writes: one per migration.
+pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// The oldest server that has all we use.
+const SERVER: i64 = 140_000;
+
+/// Refuses a server that is too old.
+pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
+    let sql = "SELECT current_setting('server_version_num')::bigint, \
+               current_setting('server_version')";
+    let row = client.query_one(sql, &[]).await.map_err(|e| OpenError::failed(&e))?;
+    match row.get::<_, i64>(0) >= SERVER {
+        true => Ok(()),
+        false => Err(OpenError::ServerTooOld { found: row.get(1) }),
+    }
+}
+
+/// What is there: the version of the schema, and the oldest code that can work on it.
+async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenError> {
+    let there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
+    let name = options.schema.as_str();
+    let row = client.query_one(there, &[&name]).await.map_err(|e| OpenError::failed(&e))?;
+    if !row.get::<_, bool>(0) {
+        return Ok((0, 0));
+    }
+    let sql = format!(
+        "SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM {}.schema_version",
+        quoted(name)
+    );
+    let row = client.query_one(&sql, &[]).await.map_err(|e| OpenError::failed(&e))?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// Brings the schema to [`VERSION`], if it may, or says why it can't be used.
+pub(crate) async fn ready(client: &Client, options: &Options) -> Result<(), OpenError> {
+    let (found, oldest) = look(client, options).await?;
+    if oldest > VERSION {
+        return Err(OpenError::Newer { schema: options.schema.clone(), found, known: VERSION });
+    }
+    if found >= VERSION {
+        return Ok(());
+    }
+    if !options.migrate {
+        let schema = options.schema.clone();
+        return Err(match found {
+            0 => OpenError::NoSchema { schema },
+            _ => OpenError::Older { schema, found, known: VERSION },
+        });
+    }
+    migrate(client, options).await
+}
+
+/// Runs the migrations that are missing: all or none, and once, however many processes begin at the
+/// same time.
+pub(crate) async fn migrate(client: &Client, options: &Options) -> Result<(), OpenError> {
+    let failed = |error: tokio_postgres::Error| OpenError::Migration {
+        schema: options.schema.clone(),
+        detail: cause(&error),
+    };
+    let schema = quoted(&options.schema);
+    client.batch_execute("BEGIN").await.map_err(failed)?;
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('steadfast ' || $1::text, 0))";
+    client.query(lock, &[&options.schema]).await.map_err(failed)?;
+    // Looked at again under the lock.
+    let (found, _) = look(client, options).await?;
+    let mut sql = String::new();
+    if found == 0 {
+        sql += &format!(
+            "CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path = {schema};
+             CREATE TABLE schema_version (
+                version bigint PRIMARY KEY,
+                oldest bigint NOT NULL,
+                migrated timestamptz NOT NULL DEFAULT now()
+             );"
+        );
+    }
+    sql += &format!("SET LOCAL search_path = {schema};");
+    for (at, migration) in MIGRATIONS.iter().enumerate() {
+        let version = at as i64 + 1;
+        if version > found {
+            let oldest = migration.oldest;
+            sql += migration.sql;
+            sql += &format!("INSERT INTO schema_version VALUES ({version}, {oldest});");
+        }
+    }
+    sql += "COMMIT";
+    let done = client.batch_execute(&sql).await.map_err(failed);
+    if done.is_err() {
+        let _ = client.batch_execute("ROLLBACK").await;
+    }
+    done
+}
+
+/// A name as it stands in a statement.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,173 @@
+//! Calls that find their rows by themselves, each in a transaction of its own: what is in a pile, on
+//! a desk, or over.
+
+mod adopt;
+mod claim;
+mod claim_activities;
+mod sweep;
+
+use std::sync::Arc;
+
+use steadfast_store::{Error, Result};
+use tokio::sync::Mutex;
+use tokio_postgres::Row;
+
+pub(crate) use self::{
+    adopt::{Adopt, GiveBack},
+    claim::Claim,
+    claim_activities::ClaimWork,
+    sweep::Sweep,
+};
+use crate::{
+    conn::{Conn, Param},
+    core::Core,
+    lane::{Lane, Setback, Then},
+    work::{FENCE, News},
+    writer::rollback,
+};
+
+/// What can go wrong inside of one.
+pub(crate) enum Fault {
+    Sql(tokio_postgres::Error),
+    /// What was read makes no sense.
+    Row(Error),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Fault {
+        Fault::Sql(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Row(error)
+    }
+}
+
+pub(crate) type Done<T> = std::result::Result<T, Fault>;
+
+/// An open transaction, with a desk that is alive until its end.
+pub(crate) struct Tx<'t> {
+    conn: &'t Conn,
+    pub(crate) core: &'t Core,
+    pub(crate) desk: i64,
+    /// Ranks are made above it.
+    pub(crate) moment: i64,
+}
+
+impl Tx<'_> {
+    pub(crate) async fn all(&self, sql: &str, params: &[Param<'_>]) -> Done<Vec<Row>> {
+        Ok(self.conn.query(sql, params).await?)
+    }
+
+    pub(crate) async fn first(&self, sql: &str, params: &[Param<'_>]) -> Done<Option<Row>> {
+        Ok(self.conn.first(sql, params).await?)
+    }
+}
+
+/// What one does. It may be done more than once; what counts is the last time.
+pub(crate) trait Solo: Send + Sync + 'static {
+    type Answer: Send + 'static;
+
+    /// Whether there is nothing to do, seen without a transaction.
+    fn idle(&self, _: &Conn, _: &Core) -> impl Future<Output = Done<Option<Self::Answer>>> + Send {
+        async { Ok(None) }
+    }
+
+    /// Does it, and says who should hear of it.
+    fn run(&self, tx: &Tx<'_>) -> impl Future<Output = Done<(Self::Answer, News)>> + Send;
+}
+
+/// The lane for these calls.
+#[derive(Clone)]
+pub(crate) struct Desk(Arc<Mutex<Lane>>);
+
+impl Desk {
+    pub(crate) fn new(lane: Lane) -> Desk {
+        Desk(Arc::new(Mutex::new(lane)))
+    }
+
+    /// Does one, to its end even if the caller gives up.
+    pub(crate) async fn call<S: Solo>(&self, core: &Core, solo: S) -> Result<S::Answer> {
+        let lane = Arc::clone(&self.0);
+        let done = core.runtime.spawn(async move { call(&mut *lane.lock().await, &solo).await });
+        done.await.unwrap_or_else(|_| Err(crate::queue::closed()))
+    }
+}
+
+async fn call<S: Solo>(lane: &mut Lane, solo: &S) -> Result<S::Answer> {
+    lane.fresh();
+    loop {
+        let mut answer = None;
+        let setback = match attempt(lane, solo, &mut answer).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => return Err(error),
+            Err(setback) => setback,
+        };
+        match (lane.recover(setback).await, answer) {
+            (Then::Again, _) => {}
+            (Then::Committed, Some(answer)) => {
+                lane.core.ring(News::Urgent);
+                return Ok(answer);
+            }
+            (Then::Committed, None) => return Err(Error::Unknown("its answer was lost".into())),
+            (Then::Fail { error, .. }, _) => return Err(error),
+        }
+    }
+}
+
+/// One transaction. What it leads to is put into `answer` before the commit.
+async fn attempt<S: Solo>(
+    lane: &mut Lane,
+    solo: &S,
+    answer: &mut Option<S::Answer>,
+) -> std::result::Result<Result<S::Answer>, Setback> {
+    let conn = lane.conn().await?;
+    let (core, number) = (Arc::clone(&lane.core), lane.number);
+    match solo.idle(&conn, &core).await {
+        Ok(None) => {}
+        Ok(Some(answer)) => return Ok(Ok(answer)),
+        Err(Fault::Sql(error)) => return Err(error.into()),
+        Err(Fault::Row(error)) => return Ok(Err(error)),
+    }
+    let desk = core.desk();
+    conn.client.batch_execute("BEGIN").await?;
+    let fence = match conn.first(FENCE, &[&desk, &number]).await {
+        Ok(fence) => fence,
+        Err(error) => {
+            rollback(&conn).await;
+            return Err(error.into());
+        }
+    };
+    let Some(fence) = fence else {
+        rollback(&conn).await;
+        return Err(Setback::Dead { desk });
+    };
+    let (batch, moment): (i64, i64) = (fence.try_get(0)?, fence.try_get(1)?);
+    let tx = Tx { conn: &conn, core: &core, desk, moment };
+    match solo.run(&tx).await {
+        Ok((done, News::None)) => {
+            rollback(&conn).await;
+            Ok(Ok(done))
+        }
+        Ok((done, news)) => {
+            *answer = Some(done);
+            match conn.client.batch_execute("COMMIT").await {
+                Ok(()) => {
+                    core.ring(news);
+                    answer.take().map(Ok).ok_or(Setback::Lost { desk, number: batch })
+                }
+                Err(error) => Err(Setback::at_commit(error, desk, batch)),
+            }
+        }
+        Err(Fault::Sql(error)) => {
+            rollback(&conn).await;
+            Err(error.into())
+        }
+        Err(Fault::Row(error)) => {
+            rollback(&conn).await;
+            Ok(Err(error))
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Opening a handle, and the thread that serves it.
+
+use std::{sync::Arc, thread::JoinHandle, time::Duration};
+
+use tokio::{
+    runtime::{Builder, Handle},
+    sync::oneshot,
+};
+
+use super::Store;
+use crate::{
+    OpenError, Options, address::Address, conn::Conn, core::Core, lane::Lane, life::live,
+    read::Readers, schema, solo, writer::Writer,
+};
+
+/// The thread of a handle. It ends when the queue is closed and empty, or at once when it is told.
+pub(super) struct Life {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Life {
+    /// Ends it, and waits until nothing more is written.
+    pub(super) fn end(self) {
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+/// What a handle is made of, apart from its thread.
+struct Parts {
+    core: Arc<Core>,
+    solo: solo::Desk,
+}
+
+impl Store {
+    pub(crate) async fn begin(options: Options) -> Result<Store, OpenError> {
+        let (opened, open) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let failed = |e: std::io::Error| OpenError::Failed(format!("no thread for it: {e}"));
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let thread = std::thread::Builder::new().name("steadfast-postgres".into());
+        let serve = move || runtime.block_on(serve(options, opened, stopped));
+        let thread = thread.spawn(serve).map_err(failed)?;
+        let parts = match open.await {
+            Ok(parts) => parts?,
+            Err(_) => return Err(OpenError::Failed("its thread has died".into())),
+        };
+        Ok(Store {
+            readers: Readers::new(Arc::clone(&parts.core)),
+            core: parts.core,
+            solo: parts.solo,
+            life: std::sync::Mutex::new(Some(Life { stop, thread })),
+        })
+    }
+}
+
+/// Opens, says how that went, and serves until the end.
+async fn serve(
+    options: Options,
+    opened: oneshot::Sender<Result<Parts, OpenError>>,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let (parts, writer, heart) = match open(options).await {
+        Ok(all) => all,
+        Err(error) => return drop(opened.send(Err(error))),
+    };
+    let core = Arc::clone(&parts.core);
+    if opened.send(Ok(parts)).is_err() {
+        // Whoever opened it gave up meanwhile.
+        return;
+    }
+    let living = tokio::spawn(live(Arc::clone(&core), heart));
+    let killed = tokio::select! {
+        _ = stop(&mut stopped) => true,
+        () = writer.work() => false,
+    };
+    living.abort();
+    if !killed && core.given_back.load(std::sync::atomic::Ordering::Acquire) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), leave(&core)).await;
+    }
+}
+
+/// Waits for the word to stop; a handle that is dropped says nothing.
+async fn stop(stopped: &mut oneshot::Receiver<()>) {
+    if stopped.await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// A desk that was given back need not be waited for.
+async fn leave(core: &Core) -> Result<(), OpenError> {
+    let conn = Conn::open(&core.address, &core.options).await?;
+    let sql = "UPDATE desk SET until = clock_timestamp() WHERE n = $1";
+    conn.query(sql, &[&core.desk()]).await.map_err(|e| OpenError::failed(&e))?;
+    Ok(())
+}
+
+type Opened = (Parts, Writer, (Conn, crate::address::Wire));
+
+async fn open(options: Options) -> Result<Opened, OpenError> {
+    let address = Arc::new(Address::parse(&options)?);
+    let client = address.connect().await?;
+    schema::check_server(&client).await?;
+    schema::ready(&client, &options).await?;
+    drop(client);
+    let writing = Conn::open(&address, &options).await?;
+    let solo = Conn::open(&address, &options).await?;
+    refuse_pooler(&writing, &solo).await?;
+    let heart = Conn::open_wire(&address, &options).await?;
+    let core = Core::new(options, address, &writing, Handle::current())
+        .await
+        .map_err(|e| OpenError::failed(&e))?;
+    let writer = Writer(Lane::new(Arc::clone(&core), 0, writing));
+    let solo = solo::Desk::new(Lane::new(Arc::clone(&core), 1, solo));
+    Ok((Parts { core, solo }, writer, heart))
+}
+
+/// A connection has one server process to itself, or there is somebody in between who shares them
+/// out by the transaction. So while another connection has a transaction open, it must be the same
+/// process as before, and not the other's.
+async fn refuse_pooler(one: &Conn, other: &Conn) -> Result<(), OpenError> {
+    let look = async || -> Result<bool, tokio_postgres::Error> {
+        let before = pid(one).await?;
+        other.client.batch_execute("BEGIN").await?;
+        let others = pid(other).await?;
+        let after = tokio::time::timeout(Duration::from_secs(5), pid(one)).await;
+        other.client.batch_execute("ROLLBACK").await?;
+        Ok(others == before || after.map_or(Ok(0), |pid| pid)? != before)
+    };
+    match look().await {
+        Ok(true) => Err(OpenError::Pooled),
+        Ok(false) => Ok(()),
+        Err(error) => Err(OpenError::failed(&error)),
+    }
+}
+
+/// By the simple protocol: through such a pooler, prepared statements fail before anything else.
+async fn pid(conn: &Conn) -> Result<i32, tokio_postgres::Error> {
+    for message in conn.client.simple_query("SELECT pg_backend_pid()").await? {
+        if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+            return Ok(row.get(0).and_then(|pid| pid.parse().ok()).unwrap_or(0));
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,59 @@
+//! A PostgreSQL server of one's own, for tests and measurements.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = steadfast_postgres::testing::shared()?;
+//! let store = server.options().open().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! The server listens on a free loopback port, has a directory of its own, and is gone soon after
+//! the process that started it, however that ends. For this a shell sits between them (see
+//! [`watchdog`]) that waits for the end of a pipe whose other end only this process holds: the
+//! operating system closes it also after `kill -9`. The alternative, `PR_SET_PDEATHSIG`, is tied to
+//! the *thread* that started the child, which in a test is gone long before the process, and it
+//! leaves the directory behind.
+
+mod find;
+mod server;
+mod watchdog;
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use steadfast_store::Desk;
+
+pub use self::server::{Server, Setup, StartError};
+use crate::{OpenError, Options, address::Address, conn::Conn};
+
+/// The server that the tests of this process share. It keeps its promises as long as the machine is
+/// up, and no longer: nothing is flushed to the disk.
+pub fn shared() -> Result<&'static Server, StartError> {
+    static SHARED: Mutex<Option<&'static Server>> = Mutex::new(None);
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = *shared {
+        return Ok(server);
+    }
+    let server: &'static Server = Box::leak(Box::new(Setup::default().start()?));
+    *shared = Some(server);
+    Ok(server)
+}
+
+/// A name that nothing else on a server of this process has.
+pub(crate) fn fresh_name() -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Lets the lease of a desk run out, as when its process was not heard of for that long.
+pub async fn expire(options: &Options, desk: Desk) -> Result<(), OpenError> {
+    sql(options, &format!("UPDATE desk SET until = '-infinity' WHERE n = {}", desk.0)).await
+}
+
+/// Runs statements in the schema of a store.
+pub async fn sql(options: &Options, sql: &str) -> Result<(), OpenError> {
+    let conn = Conn::open(&Address::parse(options)?, options).await?;
+    conn.client.batch_execute(sql).await.map_err(|e| OpenError::failed(&e))
+}

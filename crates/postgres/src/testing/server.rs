@@ -1,0 +1,228 @@
+//! Starting a server, and reaching it.
+
+use std::{
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{find, fresh_name, watchdog::Watchdog};
+use crate::Options;
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It is not installed.
+    #[error(
+        "PostgreSQL is not installed: neither the path nor /usr/lib/postgresql has the programs \
+         initdb and postgres; install a server, 14 or newer (on Debian and Ubuntu: apt-get install \
+         postgresql)"
+    )]
+    NotInstalled,
+    /// Something went wrong on the way.
+    #[error("can't start PostgreSQL: {0}")]
+    Failed(String),
+}
+
+impl From<std::io::Error> for StartError {
+    fn from(error: std::io::Error) -> StartError {
+        StartError::Failed(error.to_string())
+    }
+}
+
+/// How a server is to be.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    fsync: bool,
+    settings: Vec<(String, String)>,
+}
+
+impl Default for Setup {
+    /// Fast, and for tests only: a power cut loses everything.
+    fn default() -> Setup {
+        Setup { fsync: false, settings: Vec::new() }
+    }
+}
+
+impl Setup {
+    /// Whether commits are flushed to the disk, as on a real server.
+    #[must_use]
+    pub fn fsync(mut self, fsync: bool) -> Setup {
+        self.fsync = fsync;
+        self
+    }
+
+    /// A setting as in `postgresql.conf`.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: &str) -> Setup {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Makes a database and starts a server for it. Returns when it answers.
+    pub fn start(self) -> Result<Server, StartError> {
+        let programs = find::programs().ok_or(StartError::NotInstalled)?;
+        let home = tempfile::Builder::new().prefix("steadfast-postgres-").tempdir()?;
+        if let Some((user, group)) = find::servant() {
+            #[cfg(unix)]
+            std::os::unix::fs::chown(home.path(), Some(user), Some(group))?;
+            #[cfg(not(unix))]
+            let _ = (user, group);
+        }
+        initdb(&programs, home.path())?;
+        // Another process may take the port between the look and the start.
+        let mut last = StartError::NotInstalled;
+        for _ in 0..5 {
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            let watchdog = Watchdog::start(home.path(), &mut self.command(&programs, &home, port))?;
+            let server = Server { watchdog: Mutex::new(watchdog), port, home: home.path().into() };
+            match server.wait() {
+                Ok(()) => {
+                    // From here on the watchdog removes it.
+                    let _ = home.keep();
+                    return Ok(server);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn command(&self, programs: &Path, home: &tempfile::TempDir, port: u16) -> Command {
+        let mut server = Command::new(programs.join("postgres"));
+        server.arg("-D").arg(home.path().join("data"));
+        let on = if self.fsync { "on" } else { "off" };
+        let socket = home.path().to_string_lossy().into_owned();
+        let port = port.to_string();
+        let fixed = [
+            ("port", port.as_str()),
+            ("listen_addresses", "127.0.0.1"),
+            ("unix_socket_directories", &socket),
+            ("max_connections", "300"),
+            ("fsync", on),
+            ("synchronous_commit", on),
+            ("full_page_writes", on),
+        ];
+        let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in fixed.into_iter().chain(own) {
+            server.arg("-c").arg(format!("{name}={value}"));
+        }
+        server
+    }
+}
+
+fn initdb(programs: &Path, home: &Path) -> Result<(), StartError> {
+    let mut initdb = Command::new(programs.join("initdb"));
+    initdb.arg("-D").arg(home.join("data")).current_dir("/");
+    initdb.args(["--no-sync", "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]);
+    as_servant(&mut initdb);
+    let made = initdb.output()?;
+    match made.status.success() {
+        true => Ok(()),
+        false => Err(StartError::Failed(String::from_utf8_lossy(&made.stderr).into_owned())),
+    }
+}
+
+/// Lets a program be run by somebody who may run a server.
+pub(super) fn as_servant(command: &mut Command) {
+    #[cfg(unix)]
+    if let Some((user, group)) = find::servant() {
+        use std::os::unix::process::CommandExt;
+        command.uid(user).gid(group);
+    }
+}
+
+const USER: &str = "steadfast";
+
+/// A running server. Dropped it is ended and removed.
+pub struct Server {
+    watchdog: Mutex<Watchdog>,
+    port: u16,
+    home: PathBuf,
+}
+
+impl Server {
+    /// Its port on the loopback address.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where it is reached: everybody who knows the port is its superuser.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_by(self.port)
+    }
+
+    /// The same by another port, behind which something forwards to this one.
+    #[must_use]
+    pub fn url_by(&self, port: u16) -> String {
+        format!("postgres://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
+    }
+
+    /// Options for a store that nobody else uses.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options::new(self.url()).schema(fresh_name())
+    }
+
+    /// Shuts it down in order of its own, and starts it again. Open connections are lost.
+    pub fn restart(&self) -> Result<(), StartError> {
+        self.say("restart")?;
+        self.wait()
+    }
+
+    /// Ends it without a warning, as a crash does, and starts it again.
+    pub fn crash(&self) -> Result<(), StartError> {
+        self.say("crash")?;
+        self.wait()
+    }
+
+    /// Shuts it down.
+    pub fn stop(&self) -> Result<(), StartError> {
+        self.say("stop")
+    }
+
+    /// Starts it again after [`stop`](Server::stop).
+    pub fn start(&self) -> Result<(), StartError> {
+        self.say("start")?;
+        self.wait()
+    }
+
+    fn say(&self, word: &str) -> Result<(), StartError> {
+        Ok(self.watchdog.lock().unwrap_or_else(PoisonError::into_inner).say(word)?)
+    }
+
+    /// Waits until it takes connections.
+    fn wait(&self) -> Result<(), StartError> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(30) {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() && self.is_up() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
+        let tail: Vec<&str> = log.lines().rev().take(10).collect();
+        let tail: Vec<&str> = tail.into_iter().rev().collect();
+        Err(StartError::Failed(format!(
+            "it does not answer; its log ends with\n{}",
+            tail.join("\n")
+        )))
+    }
+
+    /// The port is open before the server is ready; its own file says when it is.
+    fn is_up(&self) -> bool {
+        let status = std::fs::read_to_string(self.home.join("data/postmaster.pid"));
+        status.is_ok_and(|text| text.lines().last().is_some_and(|last| last.trim() == "ready"))
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("port", &self.port).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,109 @@
+//! What a batch works on: the rows that its commands involve, loaded and locked, and what the
+//! commands make of them.
+//!
+//! A batch is decided here, in memory, command by command, each seeing those before it, and written
+//! back as a few statements for all of them. So the number of statements does not grow with the
+//! number of commands. What must be loaded is said beforehand as far as it is known ([`Needs`]);
+//! when a command finds that something is missing, it is loaded and the whole batch decided again.
+
+mod activity;
+mod columns;
+mod inbox;
+mod load;
+mod needs;
+mod place;
+mod question;
+mod reach;
+mod save;
+pub(crate) mod sql;
+mod state;
+mod task;
+mod task_columns;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+pub(crate) use self::activity::At;
+use self::{activity::Activity, inbox::Mail, question::Asked};
+pub(crate) use self::{
+    load::{Begun, FENCE, load},
+    needs::Needs,
+    reach::Reach,
+    save::save,
+    task::{ACTIVITIES, Place, QUESTIONS, Task, WATCHES},
+};
+use crate::error::Fault;
+
+/// What a command comes to.
+pub(crate) type Done<T> = std::result::Result<T, Fault>;
+
+/// Who should hear of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum News {
+    /// Nothing was written.
+    #[default]
+    None,
+    /// Somebody elsewhere may be looking at what changed: it is enough if he sees it soon.
+    Lazy,
+    /// Somebody elsewhere has something to do.
+    Urgent,
+}
+
+/// What is known of a batch's rows, and what is to become of them.
+#[derive(Default)]
+pub(crate) struct Work<'b> {
+    /// This handle's desk.
+    pub(crate) desk: i64,
+    /// The number of this batch, above which ranks are made.
+    moment: i64,
+    ranks: i64,
+    /// What was loaded. What is in here and not in the rest does not exist.
+    needs: Needs,
+    /// What should have been loaded too.
+    pub(crate) missing: Needs,
+    pub(crate) news: News,
+    pub(crate) tasks: HashMap<i64, Task<'b>>,
+    ids: HashMap<String, i64>,
+    dedups: HashMap<(String, String), i64>,
+    new_keys: VecDeque<i64>,
+    new_activity_keys: VecDeque<i64>,
+    mail: Mail<'b>,
+    asked: Asked<'b>,
+    activities: BTreeMap<i64, Activity<'b>>,
+    /// Of tasks whose activities were loaded, or that have new ones.
+    activities_of: HashMap<i64, BTreeSet<i64>>,
+    states: state::States<'b>,
+    /// Tasks that are removed.
+    removed: Vec<i64>,
+    /// Tasks whose children no longer tell them of their end.
+    untold: HashSet<i64>,
+}
+
+impl<'b> Work<'b> {
+    /// A number behind all others that were given so far: in a pile, a queue, a list.
+    pub(crate) fn rank(&mut self) -> i64 {
+        self.ranks += 1;
+        (self.moment << 16) + self.ranks
+    }
+
+    /// Something changes that somebody elsewhere may see.
+    pub(crate) fn changed(&mut self) {
+        self.news = self.news.max(News::Lazy);
+    }
+
+    /// Something changes that somebody elsewhere should act on.
+    pub(crate) fn calls(&mut self) {
+        self.news = News::Urgent;
+    }
+
+    /// A number for a new task.
+    pub(crate) fn new_key(&mut self) -> Done<i64> {
+        self.new_keys.pop_front().ok_or_else(|| {
+            self.missing.new_tasks += 1;
+            Fault::Miss
+        })
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+}

@@ -1,0 +1,22 @@
+//! The calls that are committed together, one file per family.
+
+mod activity;
+mod cancel;
+mod check;
+mod effect;
+mod halt;
+mod mail;
+mod session;
+mod size;
+mod start;
+mod turn;
+
+pub(crate) use self::{
+    activity::{BeatActivity, EndActivity, RetryActivity},
+    cancel::CancelTask,
+    halt::{Purge, ResumeTask, SuspendTask},
+    mail::{Answer, SendMail},
+    session::{BeginSession, EndSession, KeepSession, Post},
+    start::{StartTask, Unbind},
+    turn::TakeTurn,
+};

@@ -1,0 +1,60 @@
+//! Cancelling.
+
+use steadfast_core::{Status, TaskId};
+use steadfast_store::{Caller, Cancel, Touched};
+
+use super::size;
+use crate::{
+    lane::Cards,
+    queue::Apply,
+    work::{Done, Needs, Place, Reach, Work},
+};
+
+pub(crate) struct CancelTask {
+    pub(crate) caller: Caller,
+    pub(crate) id: TaskId,
+    pub(crate) cancel: Cancel,
+}
+
+impl Apply for CancelTask {
+    type Answer = Vec<Touched>;
+
+    fn needs(&self, needs: &mut Needs, _: &Cards) {
+        needs.ids.insert(self.id.to_string());
+    }
+
+    fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Vec<Touched>> {
+        let key = work.find_open(&self.caller, &self.id)?.key;
+        let mut reach = Reach::default();
+        work.cancel_task(key, &self.cancel, &mut reach)?;
+        Ok(reach.touched())
+    }
+
+    fn bytes(&self) -> usize {
+        size::cancel(&self.cancel)
+    }
+}
+
+impl<'b> Work<'b> {
+    /// Cancels a task that is there and has not ended.
+    pub(super) fn cancel_task(&mut self, key: i64, cancel: &'b Cancel, by: &mut Reach) -> Done<()> {
+        self.next_event(key)?;
+        self.strip(key, by)?;
+        self.clear_inbox(key);
+        let here = Place::Desk(self.desk);
+        by.touch(key, self.task(key)?.is_some_and(|task| task.place == here));
+        self.edit(key, |task| {
+            task.append(&cancel.event);
+            task.status = Status::Cancelled;
+            task.epoch += 1;
+            task.deaths = 0;
+            task.updated = Some(cancel.at.0);
+            task.ended = Some(cancel.at.0);
+            task.expires = cancel.expires.map(|expires| expires.0);
+            task.view = Some(&cancel.view);
+            task.outcome = Some(&cancel.end);
+        });
+        self.put_ready(key);
+        self.tell_parent(key, &cancel.tell, by)
+    }
+}

@@ -1,0 +1,149 @@
+//! Starting a task, and freeing it.
+
+use steadfast_core::TaskId;
+use steadfast_store::{Bond, Lease, NewTask, Parent, Refusal, Started, TaskKey};
+
+use super::size;
+use crate::{
+    lane::Cards,
+    queue::Apply,
+    row,
+    work::{Done, Needs, Place, Reach, Task, Work},
+};
+
+pub(crate) struct StartTask(pub(crate) NewTask);
+
+impl Apply for StartTask {
+    type Answer = Started;
+
+    fn needs(&self, needs: &mut Needs, _: &Cards) {
+        needs.start(&self.0);
+    }
+
+    fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Started> {
+        work.start(&self.0, self.0.parent, Some(work.desk))
+    }
+
+    fn bytes(&self) -> usize {
+        size::task(&self.0)
+    }
+}
+
+impl Needs {
+    pub(super) fn start(&mut self, new: &NewTask) {
+        self.ids.insert(new.id.to_string());
+        self.kept.insert(new.id.to_string());
+        if let Some(dedup) = &new.dedup {
+            self.dedups.insert((row::owner(&new.owner).to_owned(), dedup.clone()));
+        }
+        self.new_tasks += 1;
+    }
+}
+
+impl<'b> Work<'b> {
+    /// Starts a task, held by `desk` if it asks for that and there is one.
+    pub(crate) fn start(
+        &mut self,
+        new: &'b NewTask,
+        parent: Option<Parent>,
+        desk: Option<i64>,
+    ) -> Done<Started> {
+        let owner = row::owner(&new.owner);
+        let mut old = None;
+        if let Some(dedup) = &new.dedup {
+            old = self.by_dedup(owner, dedup)?;
+            if let Some(key) = old
+                && let Some(task) = self.task(key)?
+                && !task.has_expired(new.created)
+            {
+                let id = TaskId::new(&task.id).unwrap_or_else(|_| new.id.clone());
+                return Ok(Started::Existing { key: TaskKey(key), id });
+            }
+        }
+        if self.by_id(&new.id)?.is_some() {
+            return Err(Refusal::Exists.into());
+        }
+        let letters = self.kept_for(new.id.as_str(), owner, new.created.0)?;
+        let key = self.new_key()?;
+        if let Some(old) = old {
+            // It has expired. Its removal must not take the key from the new task.
+            self.free_dedup(old);
+        }
+        self.insert(build(key, new, parent, desk));
+        let mail = !letters.is_empty();
+        for body in letters {
+            self.deliver(key, None, false, body, &mut Reach::default())?;
+        }
+        let hold = desk.is_some() && new.hold;
+        let mut lease = None;
+        match new.wake.filter(|wake| *wake > new.created) {
+            Some(wake) => self.park(key, Some(wake.0)),
+            None if hold => {
+                self.put_here(key);
+                lease = Some(Lease { key: TaskKey(key), epoch: 1 });
+            }
+            None => self.give_back(key),
+        }
+        Ok(Started::New { key: TaskKey(key), lease, mail })
+    }
+}
+
+fn build<'b>(key: i64, new: &'b NewTask, parent: Option<Parent>, desk: Option<i64>) -> Task<'b> {
+    Task {
+        key,
+        id: new.id.to_string(),
+        owner: row::owner(&new.owner).to_owned(),
+        status: new.status,
+        // Nowhere yet: mail that was kept for it must not make it ready before it has its place.
+        place: Place::Halted,
+        wake: None,
+        rank: 0,
+        epoch: 1,
+        deaths: 0,
+        expires: new.expires.map(|expires| expires.0),
+        parent: parent.map(|parent| (parent.key.0, parent.op)),
+        tells: parent.is_some_and(|parent| parent.notify),
+        dedup: new.dedup.clone(),
+        bound: desk.filter(|_| new.bound),
+        letters: 0,
+        traces: 0,
+        next: Some(new.events.len() as i64),
+        dirty: true,
+        updated: None,
+        ended: None,
+        view: None,
+        outcome: None,
+        fresh: Some(new),
+        restarted: false,
+        events: new.events.iter().map(Vec::as_slice).collect(),
+        gone: false,
+    }
+}
+
+pub(crate) struct Unbind(pub(crate) Vec<(TaskId, Bond)>);
+
+impl Apply for Unbind {
+    type Answer = ();
+
+    fn needs(&self, needs: &mut Needs, _: &Cards) {
+        needs.ids.extend(self.0.iter().map(|(id, _)| id.to_string()));
+    }
+
+    fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<()> {
+        for (id, bond) in &self.0 {
+            let Some(key) = work.by_id(id)? else { continue };
+            match bond {
+                Bond::Key => work.free_dedup(key),
+                Bond::Desk => {
+                    if let Some(task) = work.task(key)?
+                        && task.bound.take().is_some()
+                    {
+                        task.dirty = true;
+                        work.changed();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
