@@ -4,6 +4,7 @@
 mod clients;
 mod conformance;
 mod npm;
+mod postgres;
 mod python;
 mod schemas;
 mod system;
@@ -92,9 +93,12 @@ struct Crash {
     /// Fixes the workload and the kill schedule; by chance if absent.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many processes share the file at a time.
+    /// How many processes share the store at a time.
     #[arg(long, default_value_t = 1)]
     processes: u32,
+    /// On PostgreSQL, a server of its own, in place of a SQLite file.
+    #[arg(long)]
+    postgres: bool,
 }
 
 #[derive(clap::Args)]
@@ -168,6 +172,7 @@ fn test() -> Result<()> {
     // What others wrote is fetched while the compiler works.
     thread::scope(|scope| {
         let fetched = scope.spawn(|| {
+            postgres::install()?;
             schemas::install()?;
             conformance::install()?;
             clients::install()
@@ -183,8 +188,9 @@ fn test() -> Result<()> {
         // The disk's part beside the network's. The same workload each time, so that a failure can be
         // told from a change; `cargo xtask crash` and `cargo xtask chaos` look further.
         let crashed = scope.spawn(|| {
-            crash(&Crash { kills: 60, seed: Some(1), processes: 1 })?;
-            crash(&Crash { kills: 40, seed: Some(2), processes: 2 })?;
+            crash(&Crash { kills: 60, seed: Some(1), processes: 1, postgres: false })?;
+            crash(&Crash { kills: 40, seed: Some(2), processes: 2, postgres: false })?;
+            crash(&Crash { kills: 40, seed: Some(3), processes: 3, postgres: true })?;
             chaos(&Chaos { minutes: 0.5, seed: Some(1) })
         });
         conformance::conformance()?;
@@ -214,6 +220,9 @@ fn build(programs: &[&str]) -> Result<()> {
 }
 
 fn crash(args: &Crash) -> Result<()> {
+    if args.postgres {
+        postgres::install()?;
+    }
     build(&["supervisor", "victim"])?;
     // Two loops at once must not share a place.
     let dir = std::env::temp_dir().join(format!("steadfast-crash-{}", std::process::id()));
@@ -222,6 +231,9 @@ fn crash(args: &Crash) -> Result<()> {
         .args(["--kills", &args.kills.to_string(), "--processes", &args.processes.to_string()])
         .arg("--dir")
         .arg(dir);
+    if args.postgres {
+        supervisor.arg("--postgres");
+    }
     if let Some(seed) = args.seed {
         supervisor.args(["--seed", &seed.to_string()]);
     }

@@ -36,7 +36,9 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
 
 /// What is there: the version of the schema, and the oldest code that can work on it.
 async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenError> {
-    let there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
+    // Not by to_regclass, which may go by what it found before the lock was waited for.
+    let there = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = \
+                 relnamespace WHERE nspname = $1 AND relname = 'schema_version')";
     let name = options.schema.as_str();
     let row = client.query_one(there, &[&name]).await.map_err(|e| OpenError::failed(&e))?;
     if !row.get::<_, bool>(0) {

@@ -20,10 +20,31 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS:PORT", env = "STEADFAST_LISTEN")]
     pub listen: Option<SocketAddr>,
 
-    /// Keep tasks here: a path, or memory: for none that survive [default: a file of the server's name
-    /// in the user's data directory]
-    #[arg(long, value_name = "PATH", env = "STEADFAST_STORE")]
+    /// Keep tasks here: the path of a SQLite file, postgres://user@host/database, or memory: for none that
+    /// survive [default: a file of the server's name in the user's data directory]
+    ///
+    /// Any number of processes on any number of machines may share a database of PostgreSQL 14 or newer;
+    /// those on one machine may share a file. The address is as libpq has it, with sslmode, sslrootcert and
+    /// passfile; what it leaves out comes from PGPASSWORD, PGPASSFILE, PGSSLMODE and PGSSLROOTCERT.
+    #[arg(long, value_name = "PATH|ADDRESS", env = "STEADFAST_STORE", hide_env_values = true)]
     pub store: Option<String>,
+
+    /// Take the password for PostgreSQL from this file, anew for each connection
+    #[arg(long, value_name = "FILE", env = "STEADFAST_STORE_PASSWORD_FILE")]
+    pub store_password_file: Option<PathBuf>,
+
+    /// Keep the tables in this schema of the database [default: steadfast]
+    #[arg(long, value_name = "NAME", env = "STEADFAST_STORE_SCHEMA")]
+    pub store_schema: Option<String>,
+
+    /// Others take over the tasks of a process that PostgreSQL has not heard of for this many seconds
+    /// [default: 10]
+    #[arg(long, value_name = "SECONDS", env = "STEADFAST_STORE_LEASE_SECONDS")]
+    pub store_lease_seconds: Option<u64>,
+
+    /// Leave the tables of PostgreSQL as they are: `steadfast migrate` makes them and brings them up to date
+    #[arg(long, env = "STEADFAST_STORE_NO_MIGRATE")]
+    pub store_no_migrate: bool,
 
     /// Do not wait for the disk: a power cut may lose the last commits, a crash of the process nothing
     #[arg(long, env = "STEADFAST_PROCESS_CRASH_ONLY")]
@@ -124,6 +145,10 @@ impl Flags {
             stdio: self.stdio || other.stdio,
             listen: self.listen.or(other.listen),
             store: self.store.or(other.store),
+            store_password_file: self.store_password_file.or(other.store_password_file),
+            store_schema: self.store_schema.or(other.store_schema),
+            store_lease_seconds: self.store_lease_seconds.or(other.store_lease_seconds),
+            store_no_migrate: self.store_no_migrate || other.store_no_migrate,
             process_crash_only: self.process_crash_only || other.process_crash_only,
             token_file: self.token_file.or(other.token_file),
             credential_key_file: self.credential_key_file.or(other.credential_key_file),

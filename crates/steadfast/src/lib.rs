@@ -1,6 +1,6 @@
 //! Durable MCP servers: tools are async functions that survive crashes, deploys and week-long waits.
 //!
-//! A call of a tool is a task. Each step's result is recorded in one SQLite file; after a crash the
+//! A call of a tool is a task. Each step's result is recorded in one SQLite file, or in PostgreSQL; after a crash the
 //! function goes on from the last recorded step.
 //!
 //! ```
@@ -54,13 +54,14 @@
 //! * [`Context`](prelude::Context) is what a durable tool can do: steps, sleeps, events, questions,
 //!   children, activities, durable state.
 //! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered from Rust.
-//! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], or [`memory`] for tests. It needs no
+//! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], [`postgres`], or [`memory`] for tests. It needs no
 //!   server: [`engine`] has a `Context` and a `Tool` of its own.
 //! * `testing`, with the feature of that name, is a kit for tests of servers: up, down, kill, a client,
 //!   effects that are counted, virtual time.
 
 mod flags;
 mod keys;
+mod place;
 mod run;
 
 use std::{path::Path, sync::Arc};
@@ -70,6 +71,7 @@ pub use run::Run;
 
 pub use steadfast_engine as engine;
 pub use steadfast_mcp as mcp;
+pub use steadfast_postgres as postgres;
 pub use steadfast_sqlite::{Durability, OpenError, Options};
 pub use steadfast_store as store;
 #[cfg(feature = "testing")]

@@ -1,17 +1,12 @@
 //! From a server that was put together to a process that serves.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use steadfast_engine::{Builder, Engine, Error, Principal, Result, Ttl};
 use steadfast_mcp::{Auth, Running, Server};
 use steadfast_store::Store;
 
-use crate::{Durability, Flags, Options, keys::read_keys};
+use crate::{Flags, keys::read_keys, place::open};
 
 /// Running a server: in scope with the prelude.
 pub trait Run: Sized {
@@ -42,7 +37,7 @@ impl Run for Server {
         if !flags.stdio {
             may_listen(listen, &server, &flags)?;
         }
-        let (store, place) = open(&name, &flags)?;
+        let (store, place) = open(&name, &flags).await?;
         let running = server.start(engine(store, &flags))?;
         if flags.validate_effects {
             eprintln!("{name} validates effects: what a crash may run again is run twice");
@@ -124,50 +119,6 @@ fn may_listen(listen: SocketAddr, server: &Server, flags: &Flags) -> Result<()> 
         "{listen} can be reached from other machines, and callers would not be told apart. Give \
          --token-file with a token for each, or --anonymous if everybody may do everything"
     )))
-}
-
-/// The store, and where it is in words.
-fn open(server: &str, flags: &Flags) -> Result<(Arc<dyn Store>, String)> {
-    let given = flags.store.as_deref().map(|store| store.strip_prefix("sqlite:").unwrap_or(store));
-    let path = match given {
-        Some("memory:") => {
-            return Ok((crate::memory(), "memory, and die with the process".into()));
-        }
-        Some(other) if other.starts_with("postgres:") || other.starts_with("postgresql:") => {
-            return Err(Error::new("this build has no PostgreSQL; give the path of a SQLite file"));
-        }
-        Some(path) => PathBuf::from(path),
-        None => {
-            let directory = data_directory()?.join("steadfast");
-            std::fs::create_dir_all(&directory)?;
-            directory.join(format!("{}.db", file_name(server)))
-        }
-    };
-    let durability = match flags.process_crash_only {
-        true => Durability::ProcessCrashOnly,
-        false => Durability::Full,
-    };
-    let store = Options::new(&path).durability(durability).open()?;
-    Ok((Arc::new(store), path.display().to_string()))
-}
-
-/// Where programs keep their data: the same wherever the process is started from, because clients
-/// start stdio servers from anywhere.
-fn data_directory() -> Result<PathBuf> {
-    let home = || std::env::home_dir().filter(|home| home.is_absolute());
-    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let found = match std::env::consts::OS {
-        "windows" => set("LOCALAPPDATA"),
-        "macos" => home().map(|home| home.join("Library/Application Support")),
-        _ => set("XDG_DATA_HOME").or_else(|| home().map(|home| home.join(".local/share"))),
-    };
-    found.ok_or_else(|| Error::new("there is no home directory to keep tasks in: give --store"))
-}
-
-fn file_name(server: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = server.chars().map(plain).take(100).collect();
-    if name.trim_matches('.').is_empty() { "server".into() } else { name }
 }
 
 fn engine(store: Arc<dyn Store>, flags: &Flags) -> Builder {
@@ -297,13 +248,5 @@ mod tests {
             let failure = tasks.wait(&task.id).await.unwrap().failure;
             assert_eq!(failure.is_some_and(|f| f.kind == FailureKind::Unrepeatable), on);
         }
-    }
-
-    #[test]
-    fn a_name_is_always_a_file_name() {
-        assert_eq!(file_name("orders"), "orders");
-        assert_eq!(file_name("../../etc/passwd"), ".._.._etc_passwd");
-        assert_eq!(file_name(".."), "server");
-        assert_eq!(file_name(""), "server");
     }
 }

@@ -53,7 +53,7 @@ pub enum Mutant {
 }
 
 /// A store that dies, fails, loses answers, or is wrong on purpose.
-pub struct Bent<S> {
+pub struct Bent<S: ?Sized> {
     inner: Arc<S>,
     commits: AtomicU64,
     die: Option<(u64, At)>,
@@ -62,7 +62,7 @@ pub struct Bent<S> {
     mutant: Option<Mutant>,
 }
 
-impl<S: Store> Bent<S> {
+impl<S: Store + ?Sized> Bent<S> {
     /// Passes everything on, and counts commits.
     pub fn new(inner: Arc<S>) -> Bent<S> {
         Bent {
@@ -178,7 +178,7 @@ impl<S: Store> Bent<S> {
     }
 }
 
-impl<S: Store> Store for Bent<S> {
+impl<S: Store + ?Sized> Store for Bent<S> {
     fn desk(&self) -> Desk {
         self.inner.desk()
     }

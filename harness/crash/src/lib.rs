@@ -11,9 +11,11 @@ pub mod check;
 pub mod driver;
 pub mod everything;
 mod ledger;
+mod place;
 mod rng;
 pub mod workload;
 
 pub use bent::{At, Bent, Faults, Mutant};
 pub use ledger::{Entry, Ledger};
+pub use place::Place;
 pub use rng::Rng;

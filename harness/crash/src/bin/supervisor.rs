@@ -8,7 +8,7 @@ use std::{
 
 use clap::Parser;
 use steadfast_crash::{
-    Ledger, Rng,
+    Ledger, Place, Rng,
     check::{self, Expect},
 };
 
@@ -26,9 +26,12 @@ struct Args {
     /// New tasks for each life.
     #[arg(long, default_value_t = 30)]
     tasks_per_life: u64,
-    /// How many processes share the file at a time.
+    /// How many processes share the store at a time.
     #[arg(long, default_value_t = 1)]
     processes: usize,
+    /// On a PostgreSQL server that is started for it, in place of a SQLite file.
+    #[arg(long)]
+    postgres: bool,
     /// Where to keep store, ledger and logs; they are removed if all is well.
     #[arg(long)]
     dir: PathBuf,
@@ -39,6 +42,7 @@ struct Run {
     seed: u64,
     life: u32,
     victim: PathBuf,
+    place: Place,
 }
 
 impl Run {
@@ -48,8 +52,7 @@ impl Run {
         let log = std::fs::File::create(dir.join(format!("life-{}.log", self.life)))?;
         let mut command = Command::new(&self.victim);
         command
-            .arg("--store")
-            .arg(dir.join("store.db"))
+            .args(self.place.flags())
             .arg("--ledger")
             .arg(dir.join("ledger"))
             .args(["--life", &self.life.to_string(), "--seed", &self.seed.to_string()])
@@ -106,10 +109,21 @@ fn main() -> Result<ExitCode, Error> {
     std::fs::create_dir_all(&args.dir)?;
     let entropy = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
     let seed = args.seed.unwrap_or(entropy as u64);
-    println!("seed {seed}, {} kills, {} process(es) at a time", args.kills, args.processes);
+    let on = if args.postgres { "PostgreSQL" } else { "SQLite" };
+    println!("seed {seed}, {} kills, {} process(es) at a time on {on}", args.kills, args.processes);
     let victim = std::env::current_exe()?.with_file_name("victim");
     let tasks = u64::from(args.kills) * args.tasks_per_life;
-    let mut run = Run { args, seed, life: 0, victim };
+    // Until the end of it all.
+    let server = match args.postgres {
+        true => Some(steadfast_postgres::testing::Setup::default().start()?),
+        false => None,
+    };
+    let place = match &server {
+        Some(server) => Place { store: server.url(), schema: Some("crash".into()) },
+        None => Place::file(&args.dir.join("store.db")),
+    };
+    let lost_leases = args.postgres;
+    let mut run = Run { args, seed, life: 0, victim, place };
     let mut wrong = run.kill_many()?;
     let mut last = run.spawn(true, tasks)?;
     let deadline = Instant::now() + Duration::from_secs(300);
@@ -130,7 +144,7 @@ fn main() -> Result<ExitCode, Error> {
     }
     let entries = Ledger::read(&run.args.dir.join("ledger"))?;
     let counter = output.trim().parse().unwrap_or(u64::MAX);
-    wrong.extend(check::check(&entries, Expect { seed, tasks, counter, lost_leases: false }));
+    wrong.extend(check::check(&entries, Expect { seed, tasks, counter, lost_leases }));
     let effects = entries.iter().filter(|entry| entry.what == "effect").count();
     println!(
         "{tasks} tasks, {effects} effects, {} lives in {:.1} s",
@@ -146,6 +160,7 @@ fn main() -> Result<ExitCode, Error> {
         println!("WRONG: {line}");
     }
     println!("{} in all; store, ledger and logs are in {}", wrong.len(), run.args.dir.display());
-    println!("again with: --seed {seed} --kills {}", run.args.kills);
+    let on = if run.args.postgres { " --postgres" } else { "" };
+    println!("again with: --seed {seed} --kills {}{on}", run.args.kills);
     Ok(ExitCode::FAILURE)
 }

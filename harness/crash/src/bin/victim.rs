@@ -1,25 +1,27 @@
-//! A process that runs the workload on a SQLite file until it is killed, or done.
+//! A process that runs the workload on a store until it is killed, or done.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Parser;
 use steadfast_crash::{
-    At, Bent, Ledger,
+    At, Bent, Ledger, Place,
     driver::{self, Job},
     everything::{self, Finale},
     workload,
 };
 use steadfast_engine::{Engine, Principal};
-use steadfast_store::Store;
 
 type Error = Box<dyn std::error::Error>;
 
-/// Runs the workload on a SQLite file until it is killed, or done.
+/// Runs the workload on a store until it is killed, or done.
 #[derive(Parser)]
 struct Args {
-    /// The SQLite file.
+    /// The SQLite file, or the address of PostgreSQL.
     #[arg(long)]
-    store: PathBuf,
+    store: String,
+    /// The schema in PostgreSQL.
+    #[arg(long)]
+    schema: Option<String>,
     /// The ledger.
     #[arg(long)]
     ledger: PathBuf,
@@ -49,8 +51,9 @@ async fn main() -> Result<(), Error> {
     let args = Args::parse();
     let past = if args.ledger.exists() { Ledger::read(&args.ledger)? } else { Vec::new() };
     let ledger = Ledger::in_file(&args.ledger, args.life)?;
-    let sqlite = Arc::new(steadfast_sqlite::Options::new(&args.store).open()?);
-    let mut bent = Bent::new(sqlite.clone());
+    let place = Place { store: args.store.clone(), schema: args.schema.clone() };
+    let inner = place.open().await.map_err(|error| error.to_string())?;
+    let mut bent = Bent::new(inner.clone());
     if let Some((number, at)) = args.die.as_deref().and_then(death) {
         bent = bent.dying(number, at, || std::process::abort());
     }
@@ -80,7 +83,7 @@ async fn main() -> Result<(), Error> {
     if !args.finish {
         std::future::pending::<()>().await;
     }
-    let row = sqlite.state("global".into(), "count".into()).await?;
+    let row = inner.state("global".into(), "count".into()).await?;
     engine.shutdown(Duration::from_secs(5)).await;
     println!(
         "{}",

@@ -1,0 +1,133 @@
+//! Where tasks are kept: a SQLite file, PostgreSQL, or memory.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use steadfast_engine::{Error, Result};
+use steadfast_store::Store;
+
+use crate::{Durability, Flags, Options, postgres};
+
+/// The store, and where it is in words.
+pub(crate) async fn open(server: &str, flags: &Flags) -> Result<(Arc<dyn Store>, String)> {
+    let given = flags.store.as_deref().map(|store| store.strip_prefix("sqlite:").unwrap_or(store));
+    let path = match given {
+        Some("memory:") => {
+            only_of_postgres(flags)?;
+            return Ok((crate::memory(), "memory, and die with the process".into()));
+        }
+        Some(address) if is_postgres(address) => return open_postgres(address, flags).await,
+        Some(path) => PathBuf::from(path),
+        None => {
+            let directory = data_directory()?.join("steadfast");
+            std::fs::create_dir_all(&directory)?;
+            directory.join(format!("{}.db", file_name(server)))
+        }
+    };
+    only_of_postgres(flags)?;
+    let durability = match flags.process_crash_only {
+        true => Durability::ProcessCrashOnly,
+        false => Durability::Full,
+    };
+    let store = Options::new(&path).durability(durability).open()?;
+    Ok((Arc::new(store), path.display().to_string()))
+}
+
+fn is_postgres(store: &str) -> bool {
+    ["postgres:", "postgresql:"].iter().any(|scheme| store.starts_with(scheme))
+}
+
+async fn open_postgres(address: &str, flags: &Flags) -> Result<(Arc<dyn Store>, String)> {
+    if flags.process_crash_only {
+        let message = "--process-crash-only is for SQLite; PostgreSQL has synchronous_commit";
+        return Err(Error::new(message));
+    }
+    let mut options = postgres::Options::new(address).migrate_on_open(!flags.store_no_migrate);
+    if let Some(file) = &flags.store_password_file {
+        options = options.password_file(file);
+    }
+    let schema = flags.store_schema.as_deref().unwrap_or("steadfast");
+    options = options.schema(schema);
+    if let Some(seconds) = flags.store_lease_seconds {
+        options = options.lease(Duration::from_secs(seconds));
+    }
+    let store = options.open().await?;
+    // Not the address, which may have a password in it.
+    Ok((Arc::new(store), format!("PostgreSQL, in the schema {schema}")))
+}
+
+/// Refuses flags that would do nothing.
+fn only_of_postgres(flags: &Flags) -> Result<()> {
+    let given = [
+        (flags.store_password_file.is_some(), "--store-password-file"),
+        (flags.store_schema.is_some(), "--store-schema"),
+        (flags.store_lease_seconds.is_some(), "--store-lease-seconds"),
+        (flags.store_no_migrate, "--store-no-migrate"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) => {
+            let message =
+                format!("{flag} is for PostgreSQL: give --store postgres://user@host/database");
+            Err(Error::new(message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where programs keep their data: the same wherever the process is started from, because clients
+/// start stdio servers from anywhere.
+fn data_directory() -> Result<PathBuf> {
+    let home = || std::env::home_dir().filter(|home| home.is_absolute());
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let found = match std::env::consts::OS {
+        "windows" => set("LOCALAPPDATA"),
+        "macos" => home().map(|home| home.join("Library/Application Support")),
+        _ => set("XDG_DATA_HOME").or_else(|| home().map(|home| home.join(".local/share"))),
+    };
+    found.ok_or_else(|| Error::new("there is no home directory to keep tasks in: give --store"))
+}
+
+fn file_name(server: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = server.chars().map(plain).take(100).collect();
+    if name.trim_matches('.').is_empty() { "server".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_always_a_file_name() {
+        assert_eq!(file_name("orders"), "orders");
+        assert_eq!(file_name("../../etc/passwd"), ".._.._etc_passwd");
+        assert_eq!(file_name(".."), "server");
+        assert_eq!(file_name(""), "server");
+    }
+
+    async fn refused(flags: Flags) -> String {
+        match open("orders", &flags).await {
+            Ok((_, place)) => panic!("{place} was opened"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_for_one_store_is_refused_for_another() {
+        let store = Some("memory:".to_owned());
+        let flags = Flags { store, store_schema: Some("own".into()), ..Flags::default() };
+        assert!(refused(flags).await.starts_with("--store-schema is for PostgreSQL"));
+        let store = Some("postgres://nobody@127.0.0.1:1/none".to_owned());
+        let flags = Flags { store, process_crash_only: true, ..Flags::default() };
+        assert!(refused(flags).await.starts_with("--process-crash-only is for SQLite"));
+    }
+
+    #[tokio::test]
+    async fn a_database_that_is_not_there_is_an_error_without_the_password() {
+        let store = Some("postgres://ada:secret@127.0.0.1:1/none".to_owned());
+        let error = refused(Flags { store, ..Flags::default() }).await;
+        assert!(
+            error.contains("can't connect to PostgreSQL") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+}
