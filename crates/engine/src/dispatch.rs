@@ -28,8 +28,10 @@ pub(crate) fn spawn(core: &Arc<Core>) {
 /// Takes tasks from the ready pile whenever there may be some and there is a place for them.
 async fn take_up(core: Arc<Core>) {
     loop {
-        let tools: Vec<_> =
-            core.registry().tools.values().map(|t| (t.name.clone(), t.oldest, t.version)).collect();
+        let registry = core.registry();
+        let tools = registry.tools.values().filter(|tool| core.settings.takes(&tool.name));
+        let tools: Vec<_> = tools.map(|t| (t.name.clone(), t.oldest, t.version)).collect();
+        drop(registry);
         if let Err(error) = claim_all(&core, &tools).await {
             tracing::warn!(%error, "can't take up tasks; trying again");
             core.doubt_after(&error);
@@ -94,6 +96,10 @@ async fn claim_all(core: &Arc<Core>, tools: &[(String, u32, u32)]) -> steadfast_
 }
 
 async fn next_due(core: &Core) -> Option<Timestamp> {
+    if core.settings.max_running == 0 && core.settings.max_activities == 0 {
+        // Whoever does the work looks after the time.
+        return None;
+    }
     match core.store.next_wake().await {
         Ok(due) => due,
         Err(error) => {

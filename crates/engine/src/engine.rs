@@ -422,6 +422,22 @@ impl Engine {
         change(Arc::make_mut(&mut registry));
     }
 
+    /// Whether the store answers: an error says what is wrong with it.
+    pub async fn check(&self) -> steadfast_store::Result<()> {
+        const SOON: Duration = Duration::from_secs(2);
+        match tokio::time::timeout(SOON, self.core.store.next_wake()).await {
+            Ok(answered) => answered.map(drop),
+            Err(_) => Err(steadfast_store::Error::Unavailable("it does not answer".into())),
+        }
+    }
+
+    /// What is registered here that tasks and activities can be taken up of, by name.
+    #[must_use]
+    pub fn registered(&self) -> Vec<String> {
+        let registry = self.core.registry();
+        registry.tools.keys().chain(registry.functions.keys()).cloned().collect()
+    }
+
     /// The store that it runs on.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {

@@ -1,6 +1,6 @@
 //! What can be set, with its defaults and limits.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use steadfast_core::{Limits, Ttl};
 
@@ -14,10 +14,14 @@ pub struct Settings {
     /// The largest input, result, event, question, answer, value or data of an error, in bytes of JSON
     /// (1 MiB).
     pub max_payload: usize,
-    /// Tasks in memory at once (1,000); others queue, and owners take turns.
+    /// Tasks in memory at once (1,000); others queue, and owners take turns. With 0 this process runs none:
+    /// they are for others that share the store.
     pub max_running: usize,
-    /// Activities that this process runs at once (64).
+    /// Activities that this process runs at once (64); with 0 none.
     pub max_activities: usize,
+    /// The tools and activities that this process takes up work of, of those that it has (all). Work of
+    /// others is left to other processes.
+    pub only: Option<BTreeSet<String>>,
     /// How long a task with nothing but waits stays in memory (0.25 s).
     pub park_after: Duration,
     /// What a task says goes to the store at once, by itself if need be; but no sooner after the last time
@@ -46,6 +50,13 @@ pub struct Settings {
     pub validate_effects: bool,
 }
 
+impl Settings {
+    /// Whether this process takes up work of this name.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(name))
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -53,6 +64,7 @@ impl Default for Settings {
             max_payload: 1 << 20,
             max_running: 1_000,
             max_activities: 64,
+            only: None,
             park_after: Duration::from_millis(250),
             note_delay: Duration::from_millis(20),
             retention: Ttl::days(7),

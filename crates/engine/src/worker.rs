@@ -176,7 +176,10 @@ pub(crate) fn cancel(core: &Core, keys: &[i64]) {
 }
 
 async fn take_up(core: Arc<Core>) {
-    let names: Vec<String> = core.registry().functions.keys().cloned().collect();
+    let registry = core.registry();
+    let names = registry.functions.keys().filter(|name| core.settings.takes(name));
+    let names: Vec<String> = names.cloned().collect();
+    drop(registry);
     loop {
         let again = claim_all(&core, &names).await.map_err(|error| {
             tracing::warn!(%error, "can't take up activities; trying again");

@@ -90,6 +90,28 @@ pub struct Flags {
     #[arg(long, value_name = "NUMBER", env = "STEADFAST_MAX_RUNNING")]
     pub max_running: Option<usize>,
 
+    /// Run at most this many activities at once; others queue [default: 64]
+    #[arg(long, value_name = "NUMBER", env = "STEADFAST_MAX_ACTIVITIES")]
+    pub max_activities: Option<usize>,
+
+    /// Serve no clients: only run tasks and activities, beside other processes on the same store
+    #[arg(long, env = "STEADFAST_WORKER", conflicts_with_all = ["stdio", "front"])]
+    pub worker: bool,
+
+    /// With --worker: take up work of these tools and activities alone. May repeat
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "STEADFAST_ONLY",
+        value_delimiter = ',',
+        requires = "worker"
+    )]
+    pub only: Vec<String>,
+
+    /// Serve clients and run nothing: the work is for processes with --worker on the same store
+    #[arg(long, env = "STEADFAST_FRONT")]
+    pub front: bool,
+
     /// Keep tasks this many days after they end, where their tool does not say [default: 7]
     #[arg(long, value_name = "DAYS", env = "STEADFAST_RETENTION_DAYS")]
     pub retention_days: Option<u64>,
@@ -159,6 +181,10 @@ impl Flags {
             allow_host: either(self.allow_host, other.allow_host),
             allow_origin: either(self.allow_origin, other.allow_origin),
             max_running: self.max_running.or(other.max_running),
+            max_activities: self.max_activities.or(other.max_activities),
+            worker: self.worker || other.worker,
+            only: either(self.only, other.only),
+            front: self.front || other.front,
             retention_days: self.retention_days.or(other.retention_days),
             session_idle_seconds: self.session_idle_seconds.or(other.session_idle_seconds),
             drain_seconds: self.drain_seconds.or(other.drain_seconds),

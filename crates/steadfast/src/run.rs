@@ -34,7 +34,7 @@ impl Run for Server {
         let listen = flags.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8787)));
         let name = self.name().to_owned();
         let server = configure(self, &flags)?;
-        if !flags.stdio {
+        if !flags.stdio && !flags.worker {
             may_listen(listen, &server, &flags)?;
         }
         let (store, place) = open(&name, &flags).await?;
@@ -42,7 +42,11 @@ impl Run for Server {
         if flags.validate_effects {
             eprintln!("{name} validates effects: what a crash may run again is run twice");
         }
-        if flags.stdio {
+        if flags.worker {
+            let works = check_only(&running, &flags)?;
+            eprintln!("{name} works on {works}; they are in {place}");
+            told_to_stop().await;
+        } else if flags.stdio {
             eprintln!("{name} speaks MCP on standard input and output; its tasks are in {place}");
             tokio::select! {
                 served = running.serve_stdio() => served?,
@@ -111,6 +115,22 @@ fn read_tokens(file: &Path) -> Result<Vec<(String, Principal)>> {
     }
 }
 
+/// What a worker takes up, in words. An error if it has something of that not.
+fn check_only(running: &Running, flags: &Flags) -> Result<String> {
+    let has = running.engine().registered();
+    match flags.only.iter().find(|name| !has.contains(name)) {
+        Some(name) => {
+            let message = format!(
+                "--only {name}: there is no such tool or activity; there are {}",
+                has.join(", ")
+            );
+            Err(Error::new(message))
+        }
+        None if flags.only.is_empty() => Ok("all tasks and activities that it has code for".into()),
+        None => Ok(format!("tasks and activities of {}", flags.only.join(", "))),
+    }
+}
+
 fn may_listen(listen: SocketAddr, server: &Server, flags: &Flags) -> Result<()> {
     if listen.ip().is_loopback() || !server.is_anonymous() || flags.anonymous {
         return Ok(());
@@ -125,6 +145,15 @@ fn engine(store: Arc<dyn Store>, flags: &Flags) -> Builder {
     let mut settings = steadfast_engine::Settings::default();
     if let Some(most) = flags.max_running {
         settings.max_running = most.max(1);
+    }
+    if let Some(most) = flags.max_activities {
+        settings.max_activities = most;
+    }
+    if flags.front {
+        (settings.max_running, settings.max_activities) = (0, 0);
+    }
+    if !flags.only.is_empty() {
+        settings.only = Some(flags.only.iter().cloned().collect());
     }
     if let Some(days) = flags.retention_days {
         settings.retention = Ttl::days(days);

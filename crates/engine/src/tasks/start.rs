@@ -229,7 +229,7 @@ impl Start {
             wake,
             ..new_task(&core, id, &self.tool, &about, now, vec![encode(&first)])
         };
-        if wake.is_none() && served && hold(&core) {
+        if wake.is_none() && served && core.settings.takes(&self.tool) && hold(&core) {
             (task.hold, task.status) = (true, Status::Running);
         }
         let whole = core.clone();

@@ -8,6 +8,7 @@ mod support;
 
 mod activities;
 mod anew;
+mod apart;
 mod bound;
 mod cancel;
 mod children;

@@ -57,9 +57,16 @@ pub(crate) fn router(http: Arc<Http>, path: &str) -> Router {
 }
 
 async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
-    match http.front.draining.is_cancelled() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
-        false => (StatusCode::OK, "ok\n"),
+    if http.front.draining.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n");
+    }
+    match http.front.engine.check().await {
+        Ok(()) => (StatusCode::OK, "ok\n"),
+        Err(error) => {
+            // What it says of the database is not for whoever asks.
+            tracing::warn!(%error, "not ready: the store is not available");
+            (StatusCode::SERVICE_UNAVAILABLE, "the store is not available\n")
+        }
     }
 }
 
