@@ -64,6 +64,8 @@ enum Bench {
     Engine(Measure),
     /// The front over HTTP.
     Http(Measure),
+    /// The engine on PostgreSQL, a server of its own.
+    Postgres(Measure),
     /// Plain calls of durable tools: their commits, streams, and what they leave behind.
     Streams(Measure),
 }
@@ -127,6 +129,9 @@ fn main() -> ExitCode {
         Task::Test => test(),
         Task::Bench { what: Bench::Engine(args) } => bench("engine", args),
         Task::Bench { what: Bench::Http(args) } => bench("http", args),
+        Task::Bench { what: Bench::Postgres(args) } => {
+            postgres::install().and_then(|()| bench("postgres", args))
+        }
         Task::Bench { what: Bench::Streams(args) } => bench("streams", args),
         Task::Crash(args) => crash(&args),
         Task::Chaos(args) => chaos(&args),

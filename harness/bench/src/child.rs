@@ -4,26 +4,31 @@ use std::{
     fmt,
     ops::Range,
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use clap::Parser;
 use steadfast_engine::{Action, Answer, Engine, Json, ListTasks, TaskId, Tasks};
+use steadfast_store::Store;
 
 use crate::{
-    Result,
+    Result, postgres,
     report::median,
+    throughput,
     tools::{self, Probe},
 };
 
 #[derive(Parser)]
 pub(crate) struct Args {
-    /// What to do: hang, recover, serve, parked, idle, http.
+    /// What to do: hang, recover, serve, parked, idle, http, replica, nanos.
     job: String,
-    /// The store.
+    /// The store: a file, or the address of PostgreSQL.
     #[arg(long)]
     store: PathBuf,
+    /// Its schema, if it is of PostgreSQL.
+    #[arg(long)]
+    schema: Option<String>,
     /// A second, small store to compare with.
     #[arg(long)]
     beside: Option<PathBuf>,
@@ -43,8 +48,36 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "parked" => parked(&args).await,
         "idle" => idle(&args).await,
         "http" => http(&args).await,
+        "replica" => replica(&args).await,
+        "nanos" => nanos(&args).await,
         other => Err(format!("there is no job {other:?}").into()),
     }
+}
+
+impl Args {
+    async fn open_postgres(&self) -> Result<Arc<dyn Store>> {
+        let schema = self.schema.as_ref().ok_or("--schema is missing")?;
+        postgres::open(&self.store.to_string_lossy(), schema).await
+    }
+}
+
+/// One of several processes on PostgreSQL that start and run tasks: says how many in a second. Waits for a
+/// line before it begins, so that all begin together.
+async fn replica(args: &Args) -> Result<()> {
+    let store = args.open_postgres().await?;
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new())?;
+    let (at_once, time) = (usize::try_from(args.count)?, Duration::from_secs(args.round));
+    println!("{}", throughput::tasks_per_s_on(store, at_once, time).await?);
+    Ok(())
+}
+
+/// Runs tasks that say when they went on, until it is killed.
+async fn nanos(args: &Args) -> Result<()> {
+    let _engine =
+        tools::register(Engine::builder(args.open_postgres().await?), &Probe::default()).start();
+    println!("ready");
+    std::future::pending().await
 }
 
 /// Starts tasks that hang in a step, says so, and waits to be killed.

@@ -14,7 +14,7 @@ use crate::Result;
 
 /// The bytes of one of the engine's commits in the three-step workload, on average: the first event
 /// and the task's row, two results, and the last result with the end.
-const ROW: usize = 150;
+pub(crate) const ROW: usize = 150;
 
 fn open(path: &Path) -> Result<Connection> {
     let conn = Connection::open(path)?;

@@ -15,6 +15,7 @@ mod http;
 mod idle;
 mod load;
 mod parked;
+mod postgres;
 mod recover;
 mod report;
 mod streams;
@@ -43,6 +44,8 @@ enum What {
     Engine(EngineArgs),
     /// The front over HTTP.
     Http(EngineArgs),
+    /// The engine on PostgreSQL.
+    Postgres(EngineArgs),
     /// Plain calls of durable tools: their commits, streams, and what they leave behind.
     Streams(EngineArgs),
     /// A process that a measurement starts; not for use by hand.
@@ -89,6 +92,11 @@ fn main() -> Result<()> {
     match Cli::parse().what {
         What::Child(args) => Runtime::new()?.block_on(child::run(args)),
         What::Engine(args) => Runtime::new()?.block_on(engine(&args)),
+        What::Postgres(args) => {
+            let mut report = Report::default();
+            Runtime::new()?.block_on(postgres::measure(&args, &mut report))?;
+            finish(&args, &report)
+        }
         What::Http(args) => {
             let mut report = Report::default();
             clients()?.block_on(http::measure(&args, &mut report))?;

@@ -1,8 +1,9 @@
 //! A million tasks that wait for an answer, against a thousand.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
-use steadfast_engine::{Principal, Status, TaskId};
+use steadfast_engine::{Engine, Principal, Status, TaskId};
+use steadfast_store::Store;
 
 use crate::{
     EngineArgs, Result,
@@ -47,7 +48,12 @@ pub(crate) fn name(n: u64) -> String {
 
 /// Starts tasks through the engine and lets them park on their question.
 pub(crate) async fn fill(path: &Path, count: u64, owner: &Principal) -> Result<()> {
-    let engine = tools::engine(path, Duration::ZERO, &Probe::default())?;
+    fill_on(tools::open(path, Duration::ZERO)?, count, owner).await
+}
+
+/// The same on any store.
+pub(crate) async fn fill_on(store: Arc<dyn Store>, count: u64, owner: &Principal) -> Result<()> {
+    let engine = tools::register(Engine::builder(store), &Probe::default()).start();
     let tasks = engine.tasks(owner.clone());
     let mut callers = tokio::task::JoinSet::new();
     for lane in 0..256 {

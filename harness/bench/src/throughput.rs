@@ -3,8 +3,12 @@
 use std::{
     path::Path,
     process::Command,
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use steadfast_engine::Engine;
+use steadfast_store::Store;
 
 use crate::{
     EngineArgs, Result, floor,
@@ -14,7 +18,16 @@ use crate::{
 
 /// Tasks a second, start to completed, this many at a time.
 async fn tasks_per_s(path: &Path, at_once: usize, time: Duration, delay: Duration) -> Result<f64> {
-    let engine = tools::engine(path, delay, &Probe::default())?;
+    tasks_per_s_on(tools::open(path, delay)?, at_once, time).await
+}
+
+/// The same on any store.
+pub(crate) async fn tasks_per_s_on(
+    store: Arc<dyn Store>,
+    at_once: usize,
+    time: Duration,
+) -> Result<f64> {
+    let engine = tools::register(Engine::builder(store), &Probe::default()).start();
     let tasks = engine.tasks(tools::ada());
     let begun = Instant::now();
     let mut callers = tokio::task::JoinSet::new();

@@ -50,6 +50,12 @@ async fn approve(ctx: Context, _: u64) -> steadfast_engine::Result<bool> {
     Ok(reply.accepted().is_some())
 }
 
+/// Says when it went on after its answer.
+async fn nanos_of_answer(ctx: Context, _: u64) -> steadfast_engine::Result<u64> {
+    ctx.ask::<Approval>("Go on?").await?;
+    ctx.step("now", || async { Ok::<_, Error>(nanos()) }).await
+}
+
 /// Many steps, then a wait. Marks the start, every thousandth step when it runs, and the wait.
 async fn long(ctx: Context, probe: Probe, steps: u64) -> steadfast_engine::Result<u64> {
     probe.mark();
@@ -86,6 +92,7 @@ pub(crate) fn register(builder: Builder, probe: &Probe) -> Builder {
         .settings(Settings { max_running: 20_000, ..Settings::default() })
         .tool(Tool::new("three", three))
         .tool(Tool::new("approve", approve))
+        .tool(Tool::new("nanos", nanos_of_answer))
         .tool(Tool::new("long", move |ctx: Context, steps: u64| long(ctx, one.clone(), steps)))
         .tool(Tool::new("hang", move |ctx: Context, (): ()| hang(ctx, two.clone())))
 }
