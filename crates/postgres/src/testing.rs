@@ -57,3 +57,14 @@ pub async fn sql(options: &Options, sql: &str) -> Result<(), OpenError> {
     let conn = Conn::open(&Address::parse(options)?, options).await?;
     conn.client.batch_execute(sql).await.map_err(|e| OpenError::failed(&e))
 }
+
+/// Keeps the writer of a desk from its next transaction, until it is dropped.
+pub async fn hold(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
+    let conn = Conn::open(&Address::parse(options)?, options).await?;
+    let lock = format!("BEGIN; SELECT FROM writer WHERE desk = {} AND lane = 0 FOR UPDATE", desk.0);
+    conn.client.batch_execute(&lock).await.map_err(|e| OpenError::failed(&e))?;
+    Ok(Hold(conn))
+}
+
+/// See [`hold`].
+pub struct Hold(#[allow(dead_code)] Conn);
