@@ -36,7 +36,11 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
 
 /// What is there: the version of the schema, and the oldest code that can work on it.
 async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenError> {
-    let there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
+    // By the catalog as it is now: the name of a schema that was just made is not known to this
+    // connection if it asked for it before.
+    let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = $1 AND c.relname = 'schema_version')";
     let name = options.schema.as_str();
     let row = client.query_one(there, &[&name]).await.map_err(|e| OpenError::failed(&e))?;
     if !row.get::<_, bool>(0) {

@@ -60,11 +60,23 @@ pub async fn sql(options: &Options, sql: &str) -> Result<(), OpenError> {
 
 /// Keeps the writer of a desk from its next transaction, until it is dropped.
 pub async fn hold(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
-    let conn = Conn::open(&Address::parse(options)?, options).await?;
-    let lock = format!("BEGIN; SELECT FROM writer WHERE desk = {} AND lane = 0 FOR UPDATE", desk.0);
-    conn.client.batch_execute(&lock).await.map_err(|e| OpenError::failed(&e))?;
-    Ok(Hold(conn))
+    let sql = format!("SELECT FROM writer WHERE desk = {} AND lane = 0 FOR UPDATE", desk.0);
+    Hold::by(options, &sql).await
 }
 
-/// See [`hold`].
+/// Has a desk as a transaction of it does that was begun within the lease, until it is dropped.
+pub async fn alive(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
+    Hold::by(options, &format!("SELECT FROM desk WHERE n = {} FOR KEY SHARE", desk.0)).await
+}
+
+/// An open transaction. It ends when it is dropped.
 pub struct Hold(#[allow(dead_code)] Conn);
+
+impl Hold {
+    async fn by(options: &Options, sql: &str) -> Result<Hold, OpenError> {
+        let conn = Conn::open(&Address::parse(options)?, options).await?;
+        let sql = format!("BEGIN; {sql}");
+        conn.client.batch_execute(&sql).await.map_err(|e| OpenError::failed(&e))?;
+        Ok(Hold(conn))
+    }
+}

@@ -3,5 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
+mod fence;
+mod lost;
+mod meet;
 mod model;
+mod opening;
+mod proxy;
 mod suite;
+mod told;
+mod trouble;

@@ -136,7 +136,12 @@ pub(crate) struct Maker {
 
 impl Maker {
     pub(crate) fn new(seed: u64) -> Maker {
-        Maker { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, now: 1_000, ops: 0, held: vec![] }
+        Maker {
+            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            now: 1_000,
+            ops: 0,
+            held: vec![],
+        }
     }
 
     pub(crate) fn below(&mut self, n: u64) -> u64 {
@@ -273,7 +278,10 @@ impl Maker {
             tool: self.of(&["t", "t", "u"]).into(),
             version: self.of(&[Some(1), Some(2), None]),
             owner: self.owner(),
-            tags: tags.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect::<BTreeMap<_, _>>(),
+            tags: tags
+                .into_iter()
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .collect::<BTreeMap<_, _>>(),
             parent: None,
             dedup: self.one_in(3).then(|| self.of(&["x", "y\0"]).into()),
             bound: self.one_in(4),
@@ -333,12 +341,19 @@ impl Maker {
         let (value, notice) = ((!self.one_in(4)).then(|| self.bytes()), key.clone().into_bytes());
         match self.below(16) {
             0 => Effect::Post { body: self.bytes(), until: self.at(6), most: 100 },
-            1 | 2 => Effect::OpenQuestion { key: self.question(), op: self.op(), body: self.bytes() },
+            1 | 2 => {
+                Effect::OpenQuestion { key: self.question(), op: self.op(), body: self.bytes() }
+            }
             3 => Effect::CloseQuestion { key: self.question() },
             4 => Effect::ExpireQuestion { op: self.op(), key: self.question() },
             5 | 6 => {
                 let (op, name) = (self.op(), self.of(&["work", "play", "other"]).to_owned());
-                Effect::ScheduleActivity { op, name, token: format!("t{}", op.0), body: self.bytes() }
+                Effect::ScheduleActivity {
+                    op,
+                    name,
+                    token: format!("t{}", op.0),
+                    body: self.bytes(),
+                }
             }
             7 => Effect::CancelActivity { op: OpId(self.ops.saturating_sub(self.below(6) as u32)) },
             8 | 9 => {

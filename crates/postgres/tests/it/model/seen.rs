@@ -134,7 +134,12 @@ pub(crate) async fn all(stores: &[impl Store], book: &mut Book, now: i64, ops: u
     for (at, handle) in stores.iter().enumerate() {
         let mut held = Vec::new();
         for one in handle.held().await.unwrap() {
-            held.push((name(store, one.lease.key, book).await, one.lease.epoch, one.status, one.mail));
+            held.push((
+                name(store, one.lease.key, book).await,
+                one.lease.epoch,
+                one.status,
+                one.mail,
+            ));
         }
         held.sort_by(|a, b| a.0.cmp(&b.0));
         lines.push(format!("desk {at}: {held:?}"));
