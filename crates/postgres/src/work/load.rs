@@ -102,9 +102,10 @@ pub(crate) const FIRST_OVER: &str = "
 pub(crate) const KEPT: &str =
     "SELECT id, n, sender, until, body FROM kept WHERE id = ANY($1::text[]) ORDER BY n";
 
-const NOTICE: &str = "SELECT notice FROM counter FOR NO KEY UPDATE";
-const TASK_KEYS: &str = "SELECT nextval('task_key') FROM generate_series(1, $1::bigint)";
-const ACTIVITY_KEYS: &str = "SELECT nextval('activity_key') FROM generate_series(1, $1::bigint)";
+pub(crate) const NOTICE: &str = "SELECT notice FROM counter FOR NO KEY UPDATE";
+pub(crate) const TASK_KEYS: &str = "SELECT nextval('task_key') FROM generate_series(1, $1::bigint)";
+pub(crate) const ACTIVITY_KEYS: &str =
+    "SELECT nextval('activity_key') FROM generate_series(1, $1::bigint)";
 
 /// How a batch begins, if it does.
 pub(crate) enum Begun {

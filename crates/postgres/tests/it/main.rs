@@ -8,6 +8,7 @@ mod lost;
 mod meet;
 mod model;
 mod opening;
+mod plans;
 mod proxy;
 mod suite;
 mod told;
