@@ -81,7 +81,10 @@ pub(crate) async fn migrate(client: &Client, options: &Options) -> Result<(), Op
         detail: cause(&error),
     };
     let schema = quoted(&options.schema);
-    client.batch_execute("BEGIN").await.map_err(failed)?;
+    // Another process may be at it, and may take its time.
+    let begin = "BEGIN; SET LOCAL lock_timeout = '1min'; \
+                 SET LOCAL idle_in_transaction_session_timeout = 0";
+    client.batch_execute(begin).await.map_err(failed)?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('steadfast ' || $1::text, 0))";
     client.query(lock, &[&options.schema]).await.map_err(failed)?;
     // Looked at again under the lock.

@@ -10,6 +10,7 @@ mod model;
 mod opening;
 mod plans;
 mod proxy;
+mod secure;
 mod suite;
 mod told;
 mod trouble;
