@@ -7,6 +7,7 @@ mod bridge;
 mod call;
 mod dev;
 mod form;
+mod migrate;
 mod screen;
 mod see;
 mod target;
@@ -42,6 +43,11 @@ enum Cli {
     /// What does not build leaves the old server running. Clients stay connected over a restart: the
     /// port is the same, and tasks, sessions and streams are in the store.
     Dev(dev::Dev),
+    /// Make the tables of a store on PostgreSQL, or bring them up to date.
+    ///
+    /// For those who don't let servers alter tables (--store-no-migrate). Servers of the version before may
+    /// run meanwhile, and go on after it.
+    Migrate(migrate::Migrate),
 }
 
 /// Why the program ends without a result: what to say, and its exit code.
@@ -82,6 +88,7 @@ fn main() -> ExitCode {
             Cli::Tools(tools) => tools.run().await,
             Cli::Connect(connect) => connect.run().await,
             Cli::Dev(dev) => dev.run().await,
+            Cli::Migrate(migrate) => migrate.run().await,
         }
     });
     let code = match ended {

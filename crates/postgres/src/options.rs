@@ -64,6 +64,12 @@ impl Options {
         self
     }
 
+    /// The name of the schema.
+    #[must_use]
+    pub fn schema_name(&self) -> &str {
+        &self.schema
+    }
+
     /// How long this process is taken for alive after it was last heard of; ten seconds unless it
     /// is set, and at least one. After that others take over what it held, and what it still writes
     /// is refused.

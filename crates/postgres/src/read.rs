@@ -14,6 +14,8 @@ use steadfast_store::{Error, Result};
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
 
+#[cfg(feature = "testing")]
+pub(crate) use self::list::Query;
 use crate::{
     conn::{Conn, Param},
     core::Core,
@@ -98,3 +100,27 @@ impl Readers {
         }
     }
 }
+
+/// For a look at their plans.
+#[cfg(feature = "testing")]
+pub(crate) const STATEMENTS: &[(&str, &str)] = &[
+    ("desk HELD", desk::HELD),
+    ("desk HELD_ACTIVITIES", desk::HELD_ACTIVITIES),
+    ("desk DEAD", desk::DEAD),
+    ("desk ALIVE", desk::ALIVE),
+    ("history OLDEST_FIRST", history::OLDEST_FIRST),
+    ("history NEWEST_FIRST", history::NEWEST_FIRST),
+    ("list COUNT_ALL", list::COUNT_ALL),
+    ("list COUNT_MINE", list::COUNT_MINE),
+    ("point BY_ID", point::BY_ID),
+    ("point BY_KEY", point::BY_KEY),
+    ("point WITH_QUESTIONS", point::WITH_QUESTIONS),
+    ("point KEYED", point::KEYED),
+    ("point INBOX", point::INBOX),
+    ("point QUESTIONS", point::QUESTIONS),
+    ("point STATE", point::STATE),
+    ("point SESSION", point::SESSION),
+    ("point POSTED", point::POSTED),
+    ("point ACTIVITY", point::ACTIVITY),
+    ("point NEXT_WAKE", point::NEXT_WAKE),
+];

@@ -36,9 +36,11 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
 
 /// What is there: the version of the schema, and the oldest code that can work on it.
 async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenError> {
-    // Not by to_regclass, which may go by what it found before the lock was waited for.
-    let there = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = \
-                 relnamespace WHERE nspname = $1 AND relname = 'schema_version')";
+    // By the catalog as it is now: the name of a schema that was just made is not known to this
+    // connection if it asked for it before.
+    let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = $1 AND c.relname = 'schema_version')";
     let name = options.schema.as_str();
     let row = client.query_one(there, &[&name]).await.map_err(|e| OpenError::failed(&e))?;
     if !row.get::<_, bool>(0) {
@@ -79,7 +81,10 @@ pub(crate) async fn migrate(client: &Client, options: &Options) -> Result<(), Op
         detail: cause(&error),
     };
     let schema = quoted(&options.schema);
-    client.batch_execute("BEGIN").await.map_err(failed)?;
+    // Another process may be at it, and may take its time.
+    let begin = "BEGIN; SET LOCAL lock_timeout = '1min'; \
+                 SET LOCAL idle_in_transaction_session_timeout = 0";
+    client.batch_execute(begin).await.map_err(failed)?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('steadfast ' || $1::text, 0))";
     client.query(lock, &[&options.schema]).await.map_err(failed)?;
     // Looked at again under the lock.

@@ -171,3 +171,32 @@ async fn attempt<S: Solo>(
         }
     }
 }
+
+/// For a look at their plans.
+#[cfg(feature = "testing")]
+pub(crate) const STATEMENTS: &[(&str, &str)] = &[
+    ("adopt LOCK", adopt::LOCK),
+    ("adopt TASKS", adopt::TASKS),
+    ("adopt GIVE_BACK", adopt::GIVE_BACK),
+    ("adopt SET_ASIDE", adopt::SET_ASIDE),
+    ("adopt ACTIVITIES", adopt::ACTIVITIES),
+    ("adopt BURY", adopt::BURY),
+    ("claim DUE", claim::DUE),
+    ("claim ANY", claim::ANY),
+    ("claim PICK", claim::PICK),
+    ("claim LOCK", claim::LOCK),
+    ("claim TAKE", claim::TAKE),
+    ("claim HISTORY", claim::HISTORY),
+    ("claim INBOX", claim::INBOX),
+    ("claim_activities DUE", claim_activities::DUE),
+    ("claim_activities ANY", claim_activities::ANY),
+    ("claim_activities PICK", claim_activities::PICK),
+    ("claim_activities TAKE", claim_activities::TAKE),
+    ("sweep ANY", sweep::ANY),
+    ("sweep OVER", sweep::OVER),
+    ("sweep SESSIONS", sweep::SESSIONS),
+    ("sweep KEPT", sweep::KEPT),
+    ("sweep NOTICES", sweep::NOTICES),
+    ("sweep DESKS", sweep::DESKS),
+    ("sweep WRITERS", sweep::WRITERS),
+];

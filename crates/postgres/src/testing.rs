@@ -16,6 +16,7 @@
 
 mod find;
 mod server;
+mod statements;
 mod watchdog;
 
 use std::sync::{
@@ -25,8 +26,11 @@ use std::sync::{
 
 use steadfast_store::Desk;
 
-pub use self::server::{Server, Setup, StartError};
-use crate::{OpenError, Options, address::Address, conn::Conn};
+pub use self::{
+    server::{Server, Setup, StartError},
+    statements::statements,
+};
+use crate::{OpenError, Options, address::Address, conn::Conn, error::cause};
 
 /// The server that the tests of this process share. It keeps its promises as long as the machine is
 /// up, and no longer: nothing is flushed to the disk.
@@ -56,4 +60,43 @@ pub async fn expire(options: &Options, desk: Desk) -> Result<(), OpenError> {
 pub async fn sql(options: &Options, sql: &str) -> Result<(), OpenError> {
     let conn = Conn::open(&Address::parse(options)?, options).await?;
     conn.client.batch_execute(sql).await.map_err(|e| OpenError::failed(&e))
+}
+
+/// Keeps the writer of a desk from its next transaction, until it is dropped.
+pub async fn hold(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
+    let sql = format!("SELECT FROM writer WHERE desk = {} AND lane = 0 FOR UPDATE", desk.0);
+    Hold::by(options, &sql).await
+}
+
+/// Has a desk as a transaction of it does that was begun within the lease, until it is dropped.
+pub async fn alive(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
+    Hold::by(options, &format!("SELECT FROM desk WHERE n = {} FOR KEY SHARE", desk.0)).await
+}
+
+/// An open transaction. It ends when it is dropped.
+pub struct Hold(#[allow(dead_code)] Conn);
+
+impl Hold {
+    async fn by(options: &Options, sql: &str) -> Result<Hold, OpenError> {
+        let conn = Conn::open(&Address::parse(options)?, options).await?;
+        let sql = format!("BEGIN; {sql}");
+        conn.client.batch_execute(&sql).await.map_err(|e| OpenError::failed(&e))?;
+        Ok(Hold(conn))
+    }
+}
+
+/// How the server would run a statement, on a connection like those of a store.
+pub async fn plan(options: &Options, sql: &str) -> Result<String, OpenError> {
+    let conn = Conn::open(&Address::parse(options)?, options).await?;
+    let failed = |e: tokio_postgres::Error| OpenError::Failed(format!("{}: {sql}", cause(&e)));
+    let prepare = format!("PREPARE it AS {sql}");
+    conn.client.batch_execute(&prepare).await.map_err(failed)?;
+    let count = (1..99).take_while(|n| sql.contains(&format!("${n}"))).count();
+    let nulls = vec!["NULL"; count].join(", ");
+    let execute = match count {
+        0 => "EXPLAIN EXECUTE it".to_owned(),
+        _ => format!("EXPLAIN EXECUTE it ({nulls})"),
+    };
+    let rows = conn.client.query(&execute, &[]).await.map_err(failed)?;
+    Ok(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
 }

@@ -4,6 +4,7 @@
 mod bridge;
 mod calls;
 mod dev;
+mod migrate;
 mod process;
 mod questions;
 #[path = "../../../client/tests/it/server.rs"]

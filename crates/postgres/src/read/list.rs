@@ -96,7 +96,8 @@ impl Query {
         let (with, strands, from, found) = if filter.parent.is_some() {
             ("", None, "task t", "t.key")
         } else if filter.tag.is_some() {
-            ("", None, "tag g JOIN task t ON t.key = g.task", "g.task")
+            // What is in brackets stands for itself, so that it is looked at tag by tag.
+            ("", None, "tag g CROSS JOIN LATERAL", "g.task")
         } else if filter.owner.is_some() || filter.tool.is_some() {
             let all = query.value(statuses.clone());
             let strands = format!("(SELECT DISTINCT unnest({all}::smallint[])) AS s (status)");
@@ -111,6 +112,13 @@ impl Query {
             ("", None, "task t", "t.key")
         };
         let mut conditions = query.conditions(filter, &statuses, strands.is_some(), by_status);
+        let mut from = from.to_owned();
+        if found == "g.task" {
+            let of_task = conditions.extract_if(.., |condition| !condition.starts_with("g."));
+            let of_task = of_task.collect::<Vec<_>>().join(" AND ");
+            from +=
+                &format!(" (SELECT FROM task t WHERE t.key = g.task AND {of_task} OFFSET 0) AS t");
+        }
         if with == TOOLS {
             conditions.push("t.tool = b.tool".into());
         }

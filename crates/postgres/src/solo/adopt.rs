@@ -7,23 +7,23 @@ use super::{Done, Solo, Tx};
 use crate::work::News;
 
 /// Nobody can write in the name of a desk while this is locked, and nobody has begun to before.
-const LOCK: &str = "SELECT until > clock_timestamp() FROM desk WHERE n = $1 FOR UPDATE";
+pub(crate) const LOCK: &str = "SELECT until > clock_timestamp() FROM desk WHERE n = $1 FOR UPDATE";
 
-const TASKS: &str = "
+pub(crate) const TASKS: &str = "
     SELECT key, status, deaths FROM task WHERE desk = $1 AND desk > 0
     ORDER BY key FOR NO KEY UPDATE";
 
-const GIVE_BACK: &str = "
+pub(crate) const GIVE_BACK: &str = "
     UPDATE task t SET epoch = t.epoch + 1, wake = NULL, desk = u.desk, deaths = u.deaths,
         rank = ($1::bigint << 16) + u.place
     FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
         AS u (key, desk, deaths, place)
     WHERE t.key = u.key";
 
-const SET_ASIDE: &str = "
+pub(crate) const SET_ASIDE: &str = "
     UPDATE task SET status = $2, view = $3, updated = $4 WHERE key = ANY($1::bigint[])";
 
-const ACTIVITIES: &str = "
+pub(crate) const ACTIVITIES: &str = "
     WITH held AS (
         SELECT key FROM activity WHERE desk = $1 AND desk > 0 ORDER BY key FOR NO KEY UPDATE
     ), ranked AS (
@@ -34,7 +34,7 @@ const ACTIVITIES: &str = "
         rank = ($2::bigint << 16) + 32768 + ranked.place
     FROM ranked WHERE a.key = ranked.key RETURNING 1";
 
-const BURY: &str = "DELETE FROM desk WHERE n = $1";
+pub(crate) const BURY: &str = "DELETE FROM desk WHERE n = $1";
 
 const HALTED: i64 = -1;
 const READY: i64 = 0;

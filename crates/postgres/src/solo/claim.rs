@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Tasks that became due at the same time, as many as have ranks in a moment.
-const DUE: &str = "
+pub(crate) const DUE: &str = "
     WITH due AS (
         SELECT key FROM task WHERE wake IS NOT NULL AND desk IS NULL AND wake <= $1
         ORDER BY wake, key LIMIT 16384 FOR NO KEY UPDATE SKIP LOCKED
@@ -83,11 +83,11 @@ pub(crate) const PICK: &str = "
 
 /// Some may have been changed since they were seen: those that are locked are left to who locked
 /// them.
-const LOCK: &str = "
+pub(crate) const LOCK: &str = "
     SELECT key, owner FROM task WHERE key = ANY($1::bigint[]) AND desk = 0
     ORDER BY key FOR NO KEY UPDATE SKIP LOCKED";
 
-const TAKE: &str = concat!(
+pub(crate) const TAKE: &str = concat!(
     "UPDATE task t SET desk = $2, epoch = t.epoch + 1,
         version = CASE WHEN t.version < 0 THEN coalesce(newest.version, t.version)
                        ELSE t.version END
@@ -99,9 +99,9 @@ const TAKE: &str = concat!(
     ", t.outcome, t.letters, t.tells"
 );
 
-const HISTORY: &str =
+pub(crate) const HISTORY: &str =
     "SELECT task, body FROM event WHERE task = ANY($1::bigint[]) ORDER BY task, seq";
-const INBOX: &str =
+pub(crate) const INBOX: &str =
     "SELECT task, seq, op, body FROM inbox WHERE task = ANY($1::bigint[]) ORDER BY task, seq";
 
 pub(crate) struct Claim {

@@ -13,7 +13,7 @@ use crate::{
 
 /// Those that are due go back to the queue. With a desk, or somebody outside, a heartbeat is overdue:
 /// that is another attempt.
-const DUE: &str = "
+pub(crate) const DUE: &str = "
     WITH due AS (
         SELECT key FROM activity WHERE due IS NOT NULL AND due <= $1
         ORDER BY due, key LIMIT 16384 FOR NO KEY UPDATE SKIP LOCKED
@@ -42,7 +42,7 @@ pub(crate) const PICK: &str = "
         ORDER BY a.rank LIMIT $2::bigint FOR NO KEY UPDATE SKIP LOCKED) AS head
     ORDER BY head.rank LIMIT $2::bigint";
 
-const TAKE: &str = concat!(
+pub(crate) const TAKE: &str = concat!(
     "WITH taken AS (
         UPDATE activity a SET desk = $2, rank = NULL, due = NULL, epoch = a.epoch + 1
         FROM unnest($1::bigint[]) AS u (key) WHERE a.key = u.key RETURNING a.*

@@ -28,21 +28,19 @@ pub(crate) const OVER: &str = "
         AND (status < 7 OR desk = -1 OR (desk IS NULL AND wake IS NULL))
     ORDER BY expires, key LIMIT $2::bigint FOR UPDATE SKIP LOCKED";
 
-const REST: [&str; 3] = [
-    "DELETE FROM session WHERE expires <= $1",
-    "DELETE FROM kept WHERE until <= $1",
-    "DELETE FROM notice WHERE until <= $1",
-];
+pub(crate) const SESSIONS: &str = "DELETE FROM session WHERE expires <= $1";
+pub(crate) const KEPT: &str = "DELETE FROM kept WHERE until <= $1";
+pub(crate) const NOTICES: &str = "DELETE FROM notice WHERE until <= $1";
 
 /// Desks that nobody has to adopt, as they held nothing, and counts of batches that nobody will ask
 /// for any more.
-const DESKS: &str = "
+pub(crate) const DESKS: &str = "
     DELETE FROM desk WHERE n IN (
         SELECT n FROM desk d WHERE until < clock_timestamp() - interval '1 minute'
             AND NOT EXISTS (SELECT FROM task t WHERE t.desk = d.n AND t.desk > 0)
             AND NOT EXISTS (SELECT FROM activity a WHERE a.desk = d.n AND a.desk > 0)
         FOR UPDATE SKIP LOCKED)";
-const WRITERS: &str = "
+pub(crate) const WRITERS: &str = "
     DELETE FROM writer w WHERE since < clock_timestamp() - interval '1 day'
         AND NOT EXISTS (SELECT FROM desk d WHERE d.n = w.desk)";
 
@@ -65,7 +63,7 @@ impl Solo for Sweep {
     }
 
     async fn run(&self, tx: &Tx<'_>) -> Done<(Swept, News)> {
-        for sql in REST {
+        for sql in [SESSIONS, KEPT, NOTICES] {
             tx.all(sql, &[&self.now.0]).await?;
         }
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);

@@ -100,13 +100,12 @@ type Opened = (Parts, Writer, (Conn, crate::address::Wire));
 
 async fn open(options: Options) -> Result<Opened, OpenError> {
     let address = Arc::new(Address::parse(&options)?);
-    let client = address.connect().await?;
-    schema::check_server(&client).await?;
-    schema::ready(&client, &options).await?;
-    drop(client);
     let writing = Conn::open(&address, &options).await?;
     let solo = Conn::open(&address, &options).await?;
+    // First of all: through a pooler everything else fails in ways that are hard to understand.
     refuse_pooler(&writing, &solo).await?;
+    schema::check_server(&writing.client).await?;
+    schema::ready(&writing.client, &options).await?;
     let heart = Conn::open_wire(&address, &options).await?;
     let core = Core::new(options, address, &writing, Handle::current())
         .await

@@ -38,12 +38,13 @@ impl From<std::io::Error> for StartError {
 pub struct Setup {
     fsync: bool,
     settings: Vec<(String, String)>,
+    tls: Option<(String, String)>,
 }
 
 impl Default for Setup {
     /// Fast, and for tests only: a power cut loses everything.
     fn default() -> Setup {
-        Setup { fsync: false, settings: Vec::new() }
+        Setup { fsync: false, settings: Vec::new(), tls: None }
     }
 }
 
@@ -62,6 +63,13 @@ impl Setup {
         self
     }
 
+    /// Lets it speak TLS, with this certificate and key, as PEM.
+    #[must_use]
+    pub fn tls(mut self, certificate: &str, key: &str) -> Setup {
+        self.tls = Some((certificate.into(), key.into()));
+        self
+    }
+
     /// Makes a database and starts a server for it. Returns when it answers.
     pub fn start(self) -> Result<Server, StartError> {
         let programs = find::programs().ok_or(StartError::NotInstalled)?;
@@ -73,6 +81,10 @@ impl Setup {
             let _ = (user, group);
         }
         initdb(&programs, home.path())?;
+        if let Some((certificate, key)) = &self.tls {
+            put(&home.path().join("tls.crt"), certificate)?;
+            put(&home.path().join("tls.key"), key)?;
+        }
         // Another process may take the port between the look and the start.
         let mut last = StartError::NotInstalled;
         for _ in 0..5 {
@@ -106,12 +118,32 @@ impl Setup {
             ("synchronous_commit", on),
             ("full_page_writes", on),
         ];
+        if self.tls.is_some() {
+            for (name, file) in [("ssl_cert_file", "tls.crt"), ("ssl_key_file", "tls.key")] {
+                server.arg("-c").arg(format!("{name}={}", home.path().join(file).display()));
+            }
+            server.arg("-c").arg("ssl=on");
+        }
         let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in fixed.into_iter().chain(own) {
             server.arg("-c").arg(format!("{name}={value}"));
         }
         server
     }
+}
+
+/// Writes a file that only the server may read.
+fn put(path: &Path, text: &str) -> std::io::Result<()> {
+    std::fs::write(path, text)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        if let Some((user, group)) = find::servant() {
+            std::os::unix::fs::chown(path, Some(user), Some(group))?;
+        }
+    }
+    Ok(())
 }
 
 fn initdb(programs: &Path, home: &Path) -> Result<(), StartError> {
@@ -167,6 +199,15 @@ impl Server {
     #[must_use]
     pub fn options(&self) -> Options {
         Options::new(self.url()).schema(fresh_name())
+    }
+
+    /// From now on everybody needs a password.
+    pub fn ask_for_passwords(&self) -> Result<(), StartError> {
+        let rules = "host all all 127.0.0.1/32 scram-sha-256\n";
+        std::fs::write(self.home.join("data/pg_hba.conf"), rules)?;
+        self.say("reload")?;
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(())
     }
 
     /// Shuts it down in order of its own, and starts it again. Open connections are lost.

@@ -20,7 +20,7 @@ while read -r word; do
         crash) kill -QUIT $server; wait $server; start "$@" ;;
         stop) kill -INT $server; wait $server ;;
         start) start "$@" ;;
-        pause) kill -STOP $server ;;
+        reload) kill -HUP $server ;;
     esac
     echo done
 done

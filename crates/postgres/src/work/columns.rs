@@ -163,7 +163,6 @@ pub(super) struct States<'w> {
     pub(super) session_expires: Column<i64>,
     pub(super) session_body: Column<&'w [u8]>,
     pub(super) sessions_gone: Column<Cow<'w, str>>,
-    pub(super) most: Option<i64>,
     pub(super) notice: Column<i64>,
     pub(super) notice_until: Column<i64>,
     pub(super) notice_body: Column<&'w [u8]>,
@@ -176,7 +175,6 @@ impl<'w> States<'w> {
             scopes_gone: from.scopes_gone.iter().map(|scope| text::stored(scope)).collect(),
             watches_cleared: from.watches_cleared.iter().copied().collect(),
             sessions_gone: from.sessions_gone.iter().map(|id| text::stored(id)).collect(),
-            most: from.most_sessions.map(|most| i64::try_from(most).unwrap_or(i64::MAX)),
             ..States::default()
         };
         for (at, value) in &from.written {

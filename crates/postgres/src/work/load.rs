@@ -91,12 +91,21 @@ pub(crate) const WATCHERS: &str = "
 pub(crate) const SESSIONS: &str =
     "SELECT id FROM session WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE";
 
+/// How many there are; and if there may be too many, those that may have to go, and some more in case
+/// that they are put to another time.
+pub(crate) const FIRST_OVER: &str = "
+    SELECT c.n, s.expires, s.id FROM (SELECT count(*) AS n FROM session) AS c
+    LEFT JOIN LATERAL (
+        SELECT expires, id FROM session ORDER BY expires, id
+        LIMIT CASE WHEN c.n + $1 > $2 THEN c.n + $1 - $2 + $3 ELSE 0 END) AS s ON true";
+
 pub(crate) const KEPT: &str =
     "SELECT id, n, sender, until, body FROM kept WHERE id = ANY($1::text[]) ORDER BY n";
 
-const NOTICE: &str = "SELECT notice FROM counter FOR NO KEY UPDATE";
-const TASK_KEYS: &str = "SELECT nextval('task_key') FROM generate_series(1, $1::bigint)";
-const ACTIVITY_KEYS: &str = "SELECT nextval('activity_key') FROM generate_series(1, $1::bigint)";
+pub(crate) const NOTICE: &str = "SELECT notice FROM counter FOR NO KEY UPDATE";
+pub(crate) const TASK_KEYS: &str = "SELECT nextval('task_key') FROM generate_series(1, $1::bigint)";
+pub(crate) const ACTIVITY_KEYS: &str =
+    "SELECT nextval('activity_key') FROM generate_series(1, $1::bigint)";
 
 /// How a batch begins, if it does.
 pub(crate) enum Begun {
@@ -169,6 +178,10 @@ pub(crate) async fn load<'b>(
     let versions = add(!scopes.is_empty(), STATES, &[&scopes, &state_keys]);
     let watchers = add(!scopes.is_empty(), WATCHERS, &[&scopes, &state_keys]);
     let open = add(!sessions.is_empty(), SESSIONS, &[&sessions]);
+    let most = needs.most_sessions.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+    let (new, put) = (needs.new_sessions as i64, needs.sessions_put as i64);
+    let most_or_all = most.unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
+    let first_over = add(most.is_some(), FIRST_OVER, &[&new, &most_or_all, &put]);
     let early = add(!kept.is_empty(), KEPT, &[&kept]);
     let notice = add(needs.notices, NOTICE, &[]);
     let task_keys = add(new_tasks > 0, TASK_KEYS, &[&new_tasks]);
@@ -237,6 +250,12 @@ pub(crate) async fn load<'b>(
     }
     for row in take(open) {
         work.states.sessions.insert(text::read(row.try_get(0)?));
+    }
+    for row in take(first_over) {
+        work.states.session_count = row.try_get(0)?;
+        if let Some(expires) = row.try_get(1)? {
+            work.states.first_over.insert((expires, text::read(row.try_get(2)?)));
+        }
     }
     for row in take(early) {
         let (n, sender, until, body) =

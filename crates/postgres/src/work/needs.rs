@@ -21,6 +21,10 @@ pub(crate) struct Needs {
     /// Values that are going to be watched: nobody may write them meanwhile.
     pub(crate) watched: BTreeSet<(String, String)>,
     pub(crate) sessions: BTreeSet<String>,
+    /// How many of them are put, how many of those may be new, and how many there may be then.
+    pub(crate) sessions_put: usize,
+    pub(crate) new_sessions: usize,
+    pub(crate) most_sessions: Option<usize>,
     /// Messages that are kept for tasks with these ids.
     pub(crate) kept: BTreeSet<String>,
     /// A message will be kept: nobody may start a task meanwhile.

@@ -150,7 +150,6 @@ pub(crate) async fn save(conn: &Conn, work: &Work<'_>) -> Result<(), Error> {
     add(!s.scope.is_empty(), WRITE_STATE, &[&s.scope, &s.key, &s.version, &s.value]);
     add(!s.watched.is_empty(), INSERT_WATCH, &[&s.watched_scope, &s.watched_key, &s.watched]);
     add(!s.session.is_empty(), PUT_SESSION, &[&s.session, &s.session_expires, &s.session_body]);
-    add(s.most.is_some(), LIMIT_SESSIONS, &[&s.most]);
     add(!s.notice.is_empty(), INSERT_NOTICE, &[&s.notice, &s.notice_until, &s.notice_body]);
     let last = s.notice.last().copied().unwrap_or(0);
     add(!s.notice.is_empty(), "UPDATE counter SET notice = $1::bigint", &[&last]);

@@ -60,10 +60,6 @@ pub(crate) const PUT_SESSION: &str = "
     INSERT INTO session (id, expires, body)
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[])
     ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, body = excluded.body";
-pub(crate) const LIMIT_SESSIONS: &str = "
-    DELETE FROM session WHERE id IN (
-        SELECT id FROM session ORDER BY expires, id
-        LIMIT greatest(0, (SELECT count(*) FROM session) - $1::bigint))";
 pub(crate) const INSERT_NOTICE: &str = "
     INSERT INTO notice (n, until, body)
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])";

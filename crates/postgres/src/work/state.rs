@@ -25,9 +25,10 @@ pub(super) struct States<'b> {
     pub(super) watches_cleared: HashSet<i64>,
     pub(super) sessions: HashSet<String>,
     pub(super) sessions_put: BTreeMap<&'b str, &'b SessionRow>,
-    pub(super) sessions_gone: BTreeSet<&'b str>,
-    /// How many may stay.
-    pub(super) most_sessions: Option<usize>,
+    pub(super) sessions_gone: BTreeSet<String>,
+    /// How many there are, and those that would be over first: as many as may have to go.
+    pub(super) session_count: i64,
+    pub(super) first_over: BTreeSet<(i64, String)>,
     pub(super) last_notice: Option<i64>,
     pub(super) notices: Vec<(i64, i64, &'b [u8])>,
     /// Up to which they go.
@@ -124,19 +125,32 @@ impl<'b> Work<'b> {
     }
 
     pub(crate) fn put_session(&mut self, session: &'b SessionRow) {
-        self.states.sessions.insert(session.id.clone());
-        self.states.sessions_put.insert(&session.id, session);
+        let states = &mut self.states;
+        if states.sessions.insert(session.id.clone()) {
+            states.session_count += 1;
+        }
+        states.first_over.retain(|(_, id)| *id != session.id);
+        states.first_over.insert((session.expires.0, session.id.clone()));
+        states.sessions_put.insert(&session.id, session);
         self.changed();
     }
 
+    /// Of more than `most` sessions those go that would be over first.
     pub(crate) fn limit_sessions(&mut self, most: usize) {
-        self.states.most_sessions = Some(most);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        while self.states.session_count > most {
+            let Some((_, first)) = self.states.first_over.first().cloned() else { return };
+            self.remove_session(&first);
+        }
     }
 
-    pub(crate) fn remove_session(&mut self, id: &'b str) {
-        self.states.sessions.remove(id);
-        self.states.sessions_put.remove(id);
-        self.states.sessions_gone.insert(id);
+    pub(crate) fn remove_session(&mut self, id: &str) {
+        let states = &mut self.states;
+        states.sessions.remove(id);
+        states.session_count -= 1;
+        states.first_over.retain(|(_, other)| other != id);
+        states.sessions_put.remove(id);
+        states.sessions_gone.insert(id.to_owned());
         self.remove_scope(&format!("{SESSION_SCOPE}{id}"));
         self.calls();
     }

@@ -17,9 +17,15 @@ pub(crate) struct BeginSession {
 impl Apply for BeginSession {
     type Answer = ();
 
-    fn needs(&self, _: &mut Needs, _: &Cards) {}
+    fn needs(&self, needs: &mut Needs, _: &Cards) {
+        needs.sessions.insert(self.session.id.clone());
+        needs.sessions_put += 1;
+        needs.new_sessions += 1;
+        needs.most_sessions = Some(needs.most_sessions.map_or(self.most, |m| m.min(self.most)));
+    }
 
     fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<()> {
+        work.has_session(&self.session.id)?;
         work.put_session(&self.session);
         work.limit_sessions(self.most);
         Ok(())
@@ -37,6 +43,7 @@ impl Apply for KeepSession {
 
     fn needs(&self, needs: &mut Needs, _: &Cards) {
         needs.sessions.insert(self.0.id.clone());
+        needs.sessions_put += 1;
     }
 
     fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<bool> {

@@ -1,7 +1,5 @@
 //! What every store must do.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use steadfast_postgres::{Options, Store, testing};
 use steadfast_store::Store as _;
 

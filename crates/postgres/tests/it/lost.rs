@@ -1,0 +1,103 @@
+//! Commits whose answer is lost: how they ended is found out.
+
+use std::time::Duration;
+
+use steadfast_core::Timestamp;
+use steadfast_postgres::{Options, Store, testing};
+use steadfast_store::{ClaimTasks, NewTask, Order, Store as _};
+
+use crate::{
+    common::{held, history, operator, task, turn},
+    proxy::{Fate, Proxy},
+};
+
+/// A store behind a proxy, and one beside it.
+async fn proxied() -> (Proxy, Store, Store) {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options();
+    let store = direct.at(server.url_by(proxy.port)).open().await.unwrap();
+    (proxy, store, direct.open().await.unwrap())
+}
+
+/// Options with another address and the same schema.
+trait At {
+    fn at(&self, url: String) -> Options;
+}
+
+impl At for Options {
+    fn at(&self, url: String) -> Options {
+        Options::new(url).schema(self.schema_name())
+    }
+}
+
+const FATES: [Fate; 3] = [Fate::AnswerLost, Fate::Lost, Fate::Late];
+
+#[tokio::test]
+async fn a_turn_whose_answer_is_lost_is_written_once() {
+    let (proxy, store, beside) = proxied().await;
+    let lease = held(&store, "a").await;
+    let mut expected = vec!["started".to_owned()];
+    for (at, fate) in FATES.into_iter().enumerate() {
+        proxy.next_commit(fate, 0);
+        let event = format!("{fate:?}");
+        store.turn(turn(lease, at as u64 + 1, &event)).await.unwrap();
+        assert!(proxy.met());
+        expected.push(event);
+        assert_eq!(history(&beside, lease).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_start_whose_answer_is_lost_is_made_once() {
+    let (proxy, store, beside) = proxied().await;
+    for fate in FATES {
+        proxy.next_commit(fate, 0);
+        let lease = held(&store, &format!("{fate:?}")).await;
+        assert!(proxy.met());
+        store.turn(turn(lease, 1, "x")).await.unwrap();
+    }
+    let page = beside.list(Default::default(), Order::OldestFirst, None, 9).await.unwrap();
+    assert_eq!(page.tasks.len(), 3);
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_is_lost_is_made_once() {
+    let (proxy, store, beside) = proxied().await;
+    for fate in FATES {
+        beside.start(NewTask { hold: false, ..task(&format!("{fate:?}")) }).await.unwrap();
+        proxy.next_commit(fate, 0);
+        let tools = vec![("tool".into(), 1, 1)];
+        let claimed = store.claim(ClaimTasks { tools, limit: 9, now: Timestamp(1) }).await.unwrap();
+        assert!(proxy.met());
+        assert_eq!(claimed.len(), 1, "{fate:?}");
+        assert_eq!(claimed[0].row.epoch, 2, "{fate:?}");
+        store.turn(turn(claimed[0].lease(), 1, "x")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_can_not_be_found_out_is_said_to_be_unknown() {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options();
+    let behind = direct.at(server.url_by(proxy.port)).patience(Duration::from_millis(300));
+    let (store, beside) = (behind.open().await.unwrap(), direct.open().await.unwrap());
+    let lease = held(&store, "a").await;
+    proxy.next_commit(Fate::AnswerLost, 0);
+    let call = store.turn(turn(lease, 1, "x"));
+    let cut = async {
+        while !proxy.met() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        proxy.cut(true);
+    };
+    let (result, ()) = tokio::join!(call, cut);
+    assert!(matches!(result, Err(steadfast_store::Error::Unknown(_))), "{result:?}");
+    proxy.cut(false);
+    assert_eq!(history(&beside, lease).await, ["started", "x"], "it was committed");
+    let again = store.turn(turn(lease, 1, "x")).await;
+    assert!(matches!(again, Err(steadfast_store::Error::Corrupt(_))), "{again:?}");
+    store.turn(turn(lease, 2, "y")).await.unwrap();
+    assert!(store.get(operator(), crate::common::id("a")).await.is_ok(), "reading goes on too");
+}

@@ -1,0 +1,65 @@
+//! No statement looks at all rows of a table that can be large.
+
+use steadfast_postgres::{testing, testing::statements};
+
+/// A thousand times more parked tasks than there are of anything else.
+const FILL: &str = "
+    INSERT INTO task SELECT k, k, k, NULL, CASE WHEN k % 3 = 0 THEN k END,
+        CASE WHEN k % 5 = 0 THEN k END, CASE WHEN k % 7 = 0 THEN k / 7 END, 1,
+        CASE WHEN k % 100 = 0 THEN 1 WHEN k % 101 = 0 THEN 0 END, NULL, k, 1, 0, 0, 1,
+        (k % 10)::smallint, 0::smallint, false, 'id' || k, 'tool' || k % 5, 'owner' || k % 50,
+        CASE WHEN k % 4 = 0 THEN 'd' || k END, NULL, 'about', 'view', NULL
+    FROM generate_series(1, 30000) k;
+    INSERT INTO event SELECT k / 3, k % 3, 'body' FROM generate_series(0, 60000) k;
+    INSERT INTO inbox SELECT k, 1, NULL, false, 'body' FROM generate_series(1, 20000) k;
+    INSERT INTO question SELECT k, 1, 1, 'q', 'body' FROM generate_series(1, 20000) k;
+    INSERT INTO activity SELECT k, k, 1, 0, k, CASE WHEN k % 5 = 0 THEN k END, 1, 1, 'n' || k % 9,
+        't' || k, 'body' FROM generate_series(1, 20000) k;
+    INSERT INTO state SELECT 's' || k % 100, 'k' || k, 1, 'v' FROM generate_series(1, 20000) k;
+    INSERT INTO watch SELECT 's' || k % 100, 'k' || k, k FROM generate_series(1, 20000) k;
+    INSERT INTO tag SELECT 'n' || k % 10, 'v', k FROM generate_series(1, 20000) k;
+    INSERT INTO session SELECT 's' || k, k, 'body' FROM generate_series(1, 20000) k;
+    INSERT INTO kept SELECT k, k, 'i' || k, '', 'body' FROM generate_series(1, 20000) k;
+    INSERT INTO notice SELECT k, k, 'body' FROM generate_series(1, 20000) k;";
+
+/// Those that count everything, or read on in the order of the key until a page is full.
+const WHOLE: [&str; 5] =
+    ["list COUNT_ALL", "load FIRST_OVER", "point POSTED", "load NOTICE", "list by everything"];
+
+#[tokio::test]
+async fn no_statement_scans_a_large_table() {
+    let options = testing::shared().unwrap().options();
+    options.clone().migrate().await.unwrap();
+    testing::sql(&options, FILL).await.unwrap();
+    // With statistics and without.
+    let mut wrong = Vec::new();
+    for analyze in ["", "ANALYZE"] {
+        testing::sql(&options, analyze).await.unwrap();
+        for (name, sql) in statements() {
+            let plan = testing::plan(&options, &sql).await.unwrap();
+            if let Some(line) = scans(&plan).filter(|_| !WHOLE.iter().any(|w| name.starts_with(w)))
+            {
+                wrong.push(format!("{name} {analyze}: {line}\n{plan}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The first line that reads a whole table, or a whole index.
+fn scans(plan: &str) -> Option<&str> {
+    // What lies on desks is as much as processes run.
+    let small = [" on desk", " on writer", " on counter", "task_desk", "activity_desk"];
+    let lines: Vec<&str> = plan.lines().collect();
+    let whole = |at: &usize| {
+        let line = lines[*at];
+        if small.iter().any(|table| line.contains(table)) {
+            return false;
+        }
+        let first_only = *at > 0 && lines[at - 1].contains("Limit ") && !line.contains("pkey");
+        let by_index = line.contains("Index Scan") || line.contains("Index Only Scan");
+        let next = lines.get(at + 1).is_some_and(|next| next.contains("Index Cond"));
+        line.contains("Seq Scan on") || (by_index && !next && !first_only)
+    };
+    (0..lines.len()).find(whole).map(|at| lines[at].trim())
+}

@@ -1,0 +1,142 @@
+//! A server that goes away, refuses, or is in the way.
+
+use std::time::{Duration, Instant};
+
+use steadfast_postgres::{Store, testing, testing::Setup};
+use steadfast_store::{Error, Lease, Store as _};
+
+use crate::common::{held, history, id, operator, task, turn};
+
+/// Takes a turn as the engine does: for as long as the store is not available.
+async fn insist(store: &Store, lease: Lease, first: u64, event: &str) {
+    let begun = Instant::now();
+    loop {
+        match store.turn(turn(lease, first, event)).await {
+            Ok(_) => return,
+            Err(Error::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => panic!("{error:?}"),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_or_crashes_is_found_again() {
+    // With flushes, so that what was acknowledged is there after the crash.
+    let server = Setup::default().fsync(true).start().unwrap();
+    let store = server.options().lease(Duration::from_secs(60)).open().await.unwrap();
+    let lease = held(&store, "a").await;
+    let mut expected = vec!["started".to_owned()];
+    for n in 1..40 {
+        match n {
+            10 => server.restart().unwrap(),
+            20 => server.crash().unwrap(),
+            30 => {
+                server.stop().unwrap();
+                let down = store.turn(turn(lease, n, "no")).await.unwrap_err();
+                assert!(matches!(down, Error::Unavailable(_)), "{down:?}");
+                let read = store.get(operator(), id("a")).await.unwrap_err();
+                assert!(matches!(read, Error::Unavailable(_)), "{read:?}");
+                server.start().unwrap();
+            }
+            _ => {}
+        }
+        insist(&store, lease, n, &n.to_string()).await;
+        expected.push(n.to_string());
+    }
+    assert_eq!(history(&store, lease).await, expected);
+    assert_eq!(store.held().await.unwrap().len(), 1, "it is the same desk");
+}
+
+#[tokio::test]
+async fn a_server_that_only_reads_is_named_and_waited_for() {
+    let server = Setup::default().start().unwrap();
+    let options = server.options();
+    let store = options.clone().open().await.unwrap();
+    let lease = held(&store, "a").await;
+    let set = |on: &str| {
+        format!("ALTER SYSTEM SET default_transaction_read_only = {on}; SELECT pg_reload_conf()")
+    };
+    for sql in set("on").split("; ") {
+        testing::sql(&options, sql).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let error = store.turn(turn(lease, 1, "x")).await.unwrap_err();
+    assert!(matches!(&error, Error::Unavailable(text) if text.contains("only reads")), "{error}");
+    assert!(store.get(operator(), id("a")).await.is_ok());
+    for sql in set("off").split("; ") {
+        let sql = format!("SET default_transaction_read_only = off; {sql}");
+        for sql in sql.split("; ") {
+            let _ = testing::sql(&options, sql).await;
+        }
+    }
+    insist(&store, lease, 1, "x").await;
+}
+
+/// A trigger that fails for some events.
+async fn fail(options: &steadfast_postgres::Options, how: &str) {
+    let sql = format!(
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {how} RETURN NEW; \
+         END $$; CREATE TRIGGER fail BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION fail()"
+    );
+    testing::sql(options, &sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_that_can_not_be_written_fails_alone() {
+    let options = testing::shared().unwrap().options();
+    let store = options.clone().open().await.unwrap();
+    let leases = [held(&store, "a").await, held(&store, "b").await, held(&store, "c").await];
+    let how = "IF NEW.body = 'bad' THEN RAISE EXCEPTION 'no' USING ERRCODE = '22000'; END IF;";
+    fail(&options, how).await;
+    let hold = testing::hold(&options, store.desk()).await.unwrap();
+    let take = |n: usize, event: &'static str| store.turn(turn(leases[n], 1, event));
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        drop(hold);
+    };
+    let (none, a, b, c, ()) =
+        tokio::join!(store.unbind(vec![]), take(0, "a"), take(1, "bad"), take(2, "c"), release);
+    none.unwrap();
+    assert!(a.is_ok() && c.is_ok(), "{a:?} {c:?}");
+    assert!(matches!(b, Err(Error::Corrupt(_))), "{b:?}");
+    assert_eq!(history(&store, leases[1]).await, ["started"]);
+    store.turn(turn(leases[1], 1, "good")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_named_and_nothing_is_written() {
+    let options = testing::shared().unwrap().options();
+    let store = options.clone().open().await.unwrap();
+    let lease = held(&store, "a").await;
+    fail(&options, "RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100';").await;
+    let error = store.turn(turn(lease, 1, "x")).await.unwrap_err();
+    assert!(matches!(&error, Error::Unavailable(text) if text.contains("full")), "{error}");
+    testing::sql(&options, "DROP TRIGGER fail ON event").await.unwrap();
+    store.turn(turn(lease, 1, "x")).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_loses_a_deadlock_tries_again() {
+    let options = testing::shared().unwrap().options();
+    let store = options.clone().open().await.unwrap();
+    let lease = held(&store, "a").await;
+    testing::sql(&options, "CREATE SEQUENCE tries").await.unwrap();
+    let how = "IF nextval('tries') < 4 THEN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END IF;";
+    fail(&options, how).await;
+    store.turn(turn(lease, 1, "x")).await.unwrap();
+    assert_eq!(history(&store, lease).await, ["started", "x"]);
+}
+
+#[tokio::test]
+async fn a_handle_that_was_killed_refuses_everything() {
+    let store = testing::shared().unwrap().options().open().await.unwrap();
+    store.kill();
+    for error in [
+        store.start(task("a")).await.unwrap_err(),
+        store.close().await.unwrap_err(),
+        store.get(operator(), id("a")).await.unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    }
+}
