@@ -255,6 +255,10 @@ impl Front {
         let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
         loop {
             news.mark_unchanged();
+            if let Ok(false) = self.sessions.check(&session).await {
+                // It was ended by another process, and its stream ends with it.
+                return;
+            }
             let list = ListTasks {
                 statuses: vec![Status::InputRequired],
                 tag: Some((SESSION_TAG.into(), session.id.clone())),

@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use steadfast_core::{Event, Note, TaskId};
-use steadfast_engine::{ListTasks, Order, Status, TaskInfo};
+use steadfast_engine::{CallError, ListTasks, Order, Status, TaskInfo};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{call::SESSION_TAG, follow::Rising};
 use crate::{
+    catalog::Change,
     client::CallRecord,
     front::Front,
     outlet::Outlet,
@@ -29,8 +30,9 @@ impl Front {
         let mut news = self.notices.watch();
         loop {
             news.mark_unchanged();
-            let notices = match self.notices.behind(session.heard()).await {
-                Ok(notices) => notices,
+            let notices = match self.missed(&session).await {
+                Ok(Some(notices)) => notices,
+                Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "the notices can't be read; trying again");
                     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -57,6 +59,18 @@ impl Front {
                 () = self.draining.cancelled() => return,
             }
         }
+    }
+
+    /// The notices that a session has not heard, with what it watches as other processes may have changed
+    /// it before they were put up. Nothing if it is over.
+    async fn missed(
+        &self,
+        session: &Arc<Session>,
+    ) -> Result<Option<Vec<(u64, Change)>>, CallError> {
+        let notices = self.notices.behind(session.heard()).await?;
+        let check = async || self.sessions.check(session).await.map_err(CallError::Store);
+        let is_there = notices.is_empty() || check().await?;
+        Ok(is_there.then_some(notices))
     }
 
     /// Begins to tell of a task that the session has just started, if it listens: when the answer to

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Session;
+use super::{Session, State};
 use crate::{catalog::Change, outlet::Outlet, repeat::digest};
 
 /// How far a session's own stream has come: what comes after it is in the store.
@@ -13,6 +13,9 @@ pub(crate) struct StreamPoint {
     /// Questions that were asked on it and may be open, each by a digest, by the digest of their task.
     asked: BTreeMap<u64, BTreeSet<u64>>,
 }
+
+/// The parts of an offer, in the order of what tells them from others.
+const KINDS: [Change; 3] = [Change::Tools, Change::Prompts, Change::Resources];
 
 /// What the ids of its events begin with, unlike those of a call.
 const BEGIN: &str = "s-";
@@ -49,6 +52,24 @@ impl StreamPoint {
     pub(super) fn has_asked(&self, task: &str, key: &str) -> bool {
         let keys = self.asked.get(&digest(task));
         keys.is_some_and(|keys| keys.contains(&digest(key)))
+    }
+}
+
+impl State {
+    /// This is what we offer: the session has to be told of what it does not know.
+    pub(super) fn compare(&mut self, offer: [u64; 3]) {
+        for (n, kind) in KINDS.into_iter().enumerate() {
+            if self.offer[n] != offer[n] {
+                self.changed.insert(kind);
+            }
+        }
+        self.offer = offer;
+    }
+
+    /// What tells the offer that the client was told of from others: of what it has still to be told it
+    /// knows nothing.
+    pub(super) fn known_offer(&self) -> [u64; 3] {
+        std::array::from_fn(|n| if self.changed.contains(&KINDS[n]) { 0 } else { self.offer[n] })
     }
 }
 
@@ -105,19 +126,6 @@ impl Session {
             _ => true,
         };
         concerns.then(|| state.point.name(&self.id))
-    }
-
-    /// The offer is another than the session knew when it was written down.
-    pub(super) fn compare(&self, offer: [u64; 3]) {
-        let mut state = self.state();
-        let kinds = [Change::Tools, Change::Prompts, Change::Resources];
-        let before = state.offer;
-        for (n, kind) in kinds.into_iter().enumerate() {
-            if before[n] != offer[n] {
-                state.changed.insert(kind);
-            }
-        }
-        state.offer = offer;
     }
 
     /// What it has to be told of the offer before all else, once.

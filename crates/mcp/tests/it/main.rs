@@ -8,6 +8,7 @@ mod late;
 mod site;
 mod tools;
 mod traffic;
+mod unsteady;
 
 mod asking;
 mod callers;

@@ -9,3 +9,4 @@ mod questions;
 mod repeated;
 mod server;
 mod sessions;
+mod shared;
