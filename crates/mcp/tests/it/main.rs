@@ -19,6 +19,7 @@ mod legacy;
 mod list;
 mod musts_2025;
 mod musts_2026;
+mod own_stream;
 mod rounds_2026;
 mod sessions;
 mod sse_2024;
