@@ -76,8 +76,10 @@ struct State {
     calls: HashMap<String, CallStream>,
     /// Who waits for the response to a request of ours, by its id.
     expected: HashMap<String, theirs::Reply>,
-    /// Requests of ours that were waited for.
-    requests: u64,
+    /// The tasks by which the client answers questions, each by the name of its question.
+    by_task: BTreeMap<String, String>,
+    /// The questions whose tasks are followed here.
+    followed: HashSet<String>,
 }
 
 /// Requests of one id.
@@ -137,7 +139,8 @@ impl Session {
             looked_at: HashSet::new(),
             calls: HashMap::new(),
             expected: HashMap::new(),
-            requests: 0,
+            by_task: BTreeMap::new(),
+            followed: HashSet::new(),
         };
         let over = CancellationToken::new();
         let (moving, state) = (Default::default(), Mutex::new(state));

@@ -143,6 +143,12 @@ impl Call<'_> {
         }
         match &self.request.session {
             Some(session) => {
+                // What the client has answered may have come to another process.
+                if !info.questions.is_empty()
+                    && matches!(front.sessions.check(session).await, Ok(true))
+                {
+                    front.follow_again(session);
+                }
                 front.send_questions(session, info, on, None, Some(point)).await;
                 Ok(true)
             }

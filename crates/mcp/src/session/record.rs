@@ -48,6 +48,9 @@ pub(super) struct Settings {
     /// What tells the offer that it knows from others.
     #[serde(default)]
     offer: [u64; 3],
+    /// The tasks by which the client answers questions, each by the name of its question.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    by_task: BTreeMap<String, String>,
 }
 
 impl Settings {
@@ -57,6 +60,7 @@ impl Settings {
             subscriptions: state.subscriptions.clone(),
             heard: state.point.heard,
             offer: state.known_offer(),
+            by_task: state.by_task.clone(),
         }
     }
 
@@ -67,6 +71,7 @@ impl Settings {
             subscriptions: merge(self.subscriptions, theirs.subscriptions, &seen.subscriptions),
             heard: newer(self.heard, theirs.heard, &seen.heard),
             offer: std::array::from_fn(|n| newer(self.offer[n], theirs.offer[n], &seen.offer[n])),
+            by_task: merge(self.by_task, theirs.by_task, &seen.by_task),
         }
     }
 }
@@ -133,6 +138,7 @@ impl Session {
         let known = ours.offer;
         let now = ours.over(record.settings.clone(), &state.seen.settings);
         (state.log_level, state.subscriptions) = (now.log_level, now.subscriptions);
+        state.answers_by(now.by_task);
         // A stream that is open here goes on from where it is itself.
         if state.stream.as_ref().is_none_or(Outlet::is_closed) {
             state.point.heard = now.heard;
@@ -186,6 +192,7 @@ impl Record {
         (state.log_level, state.subscriptions) =
             (settings.log_level, settings.subscriptions.clone());
         (state.point.heard, state.offer) = (settings.heard, settings.offer);
+        state.answers_by(settings.by_task.clone());
         state.seen = Seen { body: body.to_vec(), settings };
         drop(state);
         Ok(session)

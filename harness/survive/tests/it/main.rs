@@ -10,3 +10,4 @@ mod repeated;
 mod server;
 mod sessions;
 mod shared;
+mod theirs;
