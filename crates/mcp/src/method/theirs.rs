@@ -185,12 +185,12 @@ impl Follower {
             () = session.over.cancelled() => false,
             () = front.draining.cancelled() => false,
         };
-        session.end_following(task.as_str(), &key);
         if done {
             session.is_done_by_task(task.as_str(), &key);
-            if let Err(error) = front.sessions.keep(&session).await {
-                tracing::warn!(%error, "a session could not be written; trying again later");
-            }
+        }
+        session.end_following(task.as_str(), &key);
+        if done && let Err(error) = front.sessions.keep(&session).await {
+            tracing::warn!(%error, "a session could not be written; trying again later");
         }
     }
 

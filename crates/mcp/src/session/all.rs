@@ -65,7 +65,7 @@ impl Sessions {
         match self.engine.store().solitude() {
             Some(_) => self.end(&oldest).await,
             None => {
-                self.forget(&oldest, Duration::ZERO);
+                forget(&mut self.map(), &oldest, Duration::ZERO);
                 Ok(())
             }
         }
@@ -115,25 +115,18 @@ impl Sessions {
             return Ok(self.check(&session).await?.then_some(session));
         }
         let session = self.load(id).await?;
-        Ok(session.filter(|session| session.client.principal == *principal))
+        let session = session.filter(|session| session.client.principal == *principal);
+        Ok(session.inspect(|session| session.touch()))
     }
 
     /// The session of this id in memory, which is in use from now on. One that has long been idle here is
     /// only forgotten: whether it is over is for its row to say.
     fn use_of(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        self.forget(id, self.idle);
-        let map = self.map();
+        let mut map = self.map();
+        forget(&mut map, id, self.idle);
         let session = map.get(id).filter(|session| session.client.principal == *principal)?;
         session.touch();
         Some(session.clone())
-    }
-
-    /// Forgets a session if it has been idle here for this long.
-    fn forget(&self, id: &str, idle: Duration) {
-        let mut map = self.map();
-        if map.get(id).is_some_and(|session| session.is_idle(idle)) {
-            remove(&mut map, id);
-        }
     }
 
     /// Takes in what other processes have written of a session. False if it is over. Where there are no
@@ -250,13 +243,20 @@ impl Sessions {
         if let Some(used) = session.unwritten_use() {
             self.touch(session, used).await?;
         }
-        self.forget(&session.id, self.idle);
+        forget(&mut self.map(), &session.id, self.idle);
         Ok(())
     }
 }
 
 fn unreadable(error: &str) {
     tracing::error!(error, "a session can't be read; its client has to begin a new one");
+}
+
+/// Forgets a session if it has been idle here for this long.
+fn forget(map: &mut HashMap<String, Arc<Session>>, id: &str, idle: Duration) {
+    if map.get(id).is_some_and(|session| session.is_idle(idle)) {
+        remove(map, id);
+    }
 }
 
 fn remove(map: &mut HashMap<String, Arc<Session>>, id: &str) {
