@@ -1,6 +1,7 @@
 //! Where messages go that belong to a request and come before its response.
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Something on its way to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,41 +14,74 @@ pub(crate) struct Said {
 
 /// One end of a stream of messages to a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlet(mpsc::Sender<Said>);
+pub(crate) struct Outlet {
+    to: mpsc::Sender<Said>,
+    /// Fires when another stream has taken its place, if one can.
+    replaced: Option<CancellationToken>,
+}
 
 impl Outlet {
     /// An outlet, and what comes out of it.
     pub(crate) fn new() -> (Outlet, mpsc::Receiver<Said>) {
         let (sender, receiver) = mpsc::channel(32);
-        (Outlet(sender), receiver)
+        (Outlet { to: sender, replaced: None }, receiver)
+    }
+
+    /// One in whose place another can come.
+    pub(crate) fn replaceable() -> (Outlet, mpsc::Receiver<Said>) {
+        let (outlet, receiver) = Outlet::new();
+        (Outlet { replaced: Some(CancellationToken::new()), ..outlet }, receiver)
+    }
+
+    /// Another stream has taken its place: it counts as closed from now on, even if it is not. A connection
+    /// that nobody is at may look open for long.
+    pub(crate) fn replace(&self) {
+        if let Some(replaced) = &self.replaced {
+            replaced.cancel();
+        }
+    }
+
+    async fn put(&self, said: Said) -> bool {
+        let Some(replaced) = &self.replaced else { return self.to.send(said).await.is_ok() };
+        tokio::select! {
+            biased;
+            () = replaced.cancelled() => false,
+            sent = self.to.send(said) => sent.is_ok(),
+        }
     }
 
     /// Sends a message, when the client has taken those before it. False if nobody is there.
     pub(crate) async fn send(&self, message: String) -> bool {
-        self.0.send(Said { point: None, message: Some(message) }).await.is_ok()
+        self.put(Said { point: None, message: Some(message) }).await
     }
 
     /// The same, for a stream that can be taken up again after it.
     pub(crate) async fn send_at(&self, point: String, message: String) -> bool {
-        self.0.send(Said { point: Some(point), message: Some(message) }).await.is_ok()
+        self.put(Said { point: Some(point), message: Some(message) }).await
     }
 
     /// Says that the stream can be taken up again from here on.
     pub(crate) async fn begin(&self, point: String) -> bool {
-        self.0.send(Said { point: Some(point), message: None }).await.is_ok()
+        self.put(Said { point: Some(point), message: None }).await
     }
 
     /// Whether both are ends of the same stream.
     pub(crate) fn is(&self, other: &Outlet) -> bool {
-        self.0.same_channel(&other.0)
+        self.to.same_channel(&other.to)
     }
 
     /// Ends when nobody is there any more.
     pub(crate) async fn closed(&self) {
-        self.0.closed().await;
+        match &self.replaced {
+            None => self.to.closed().await,
+            Some(replaced) => tokio::select! {
+                () = replaced.cancelled() => {}
+                () = self.to.closed() => {}
+            },
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.to.is_closed() || self.replaced.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 }

@@ -38,13 +38,20 @@ pub(crate) struct Session {
     pub(crate) can_return: bool,
     /// Fires when it has ended.
     pub(crate) over: CancellationToken,
+    /// Held from the look at its row, or at the state, until what was read or written is known here: one
+    /// that was read before another was written must not come after it.
+    moving: tokio::sync::Mutex<()>,
     state: Mutex<State>,
 }
 
 struct State {
     used: Instant,
-    /// When it last went to the store, or came from there.
+    /// The last use that is written down.
     written: Instant,
+    /// Its row, when we last saw it.
+    seen: record::Seen,
+    /// What the store said of [solitude](steadfast_store::Store::solitude) before that.
+    solitude: Option<u64>,
     log_level: Option<usize>,
     /// What it watches, and from which notice on.
     subscriptions: BTreeMap<String, u64>,
@@ -69,8 +76,10 @@ struct State {
     calls: HashMap<String, CallStream>,
     /// Who waits for the response to a request of ours, by its id.
     expected: HashMap<String, theirs::Reply>,
-    /// Requests of ours that were waited for.
-    requests: u64,
+    /// The tasks by which the client answers questions, each by the name of its question.
+    by_task: BTreeMap<String, String>,
+    /// The questions whose tasks are followed here.
+    followed: HashSet<String>,
 }
 
 /// Requests of one id.
@@ -109,20 +118,14 @@ struct CallStream {
     over: CancellationToken,
 }
 
-impl State {
-    /// What tells the offer that the client was told of from others: of what it has still to be told it
-    /// knows nothing.
-    fn known_offer(&self) -> [u64; 3] {
-        let kinds = [Change::Tools, Change::Prompts, Change::Resources];
-        std::array::from_fn(|n| if self.changed.contains(&kinds[n]) { 0 } else { self.offer[n] })
-    }
-}
-
 impl Session {
     pub(crate) fn new(id: String, client: Client) -> Session {
+        let now = Instant::now();
         let state = State {
-            used: Instant::now(),
-            written: Instant::now(),
+            used: now,
+            written: now,
+            seen: Default::default(),
+            solitude: None,
             log_level: None,
             subscriptions: BTreeMap::new(),
             in_flight: HashMap::new(),
@@ -136,10 +139,12 @@ impl Session {
             looked_at: HashSet::new(),
             calls: HashMap::new(),
             expected: HashMap::new(),
-            requests: 0,
+            by_task: BTreeMap::new(),
+            followed: HashSet::new(),
         };
         let over = CancellationToken::new();
-        Session { id, client, can_return: true, over, state: Mutex::new(state) }
+        let (moving, state) = (Default::default(), Mutex::new(state));
+        Session { id, client, can_return: true, over, moving, state }
     }
 
     /// One that lives as long as its connection.
@@ -171,14 +176,28 @@ impl Session {
         self.can_return && !self.is_busy() && self.last_use().elapsed() > time
     }
 
-    /// Whether it was used since it was written last.
-    fn was_used(&self) -> bool {
-        let used = |state: MutexGuard<'_, State>| state.used >= state.written;
-        self.is_busy() || used(self.state())
+    /// The last use that is not written down, if there is one.
+    fn unwritten_use(&self) -> Option<Instant> {
+        if self.is_busy() {
+            return Some(Instant::now());
+        }
+        let state = self.state();
+        (state.used > state.written).then_some(state.used)
     }
 
-    fn is_written(&self) {
-        self.state().written = Instant::now();
+    /// A use is written down.
+    fn is_touched(&self, used: Instant) {
+        let mut state = self.state();
+        state.written = state.written.max(used);
+    }
+
+    /// Its row was looked at when the store said this.
+    fn is_seen_in(&self, solitude: Option<u64>) {
+        self.state().solitude = solitude;
+    }
+
+    fn was_seen_in(&self, solitude: Option<u64>) -> bool {
+        self.state().solitude == solitude
     }
 
     /// Begins a request. One that has the id of another in flight is refused, and the other goes on;

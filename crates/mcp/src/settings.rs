@@ -22,7 +22,8 @@ pub struct Settings {
     /// Sessions of clients up to 2025-11-25 (10,000); when there are more, the one that was idle
     /// longest ends.
     pub max_sessions: usize,
-    /// A session that is idle this long ends (an hour).
+    /// A session that is idle this long, in all processes that share a store, ends within a quarter of that
+    /// time (an hour).
     pub session_idle: Duration,
     /// Things on a page of a listing (100).
     pub page_size: usize,

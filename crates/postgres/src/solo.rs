@@ -4,6 +4,7 @@
 mod adopt;
 mod claim;
 mod claim_activities;
+mod session;
 mod sweep;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) use self::{
     adopt::{Adopt, GiveBack},
     claim::Claim,
     claim_activities::ClaimWork,
+    session::{KeepSession, TouchSession},
     sweep::Sweep,
 };
 use crate::{

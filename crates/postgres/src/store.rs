@@ -197,8 +197,12 @@ impl steadfast_store::Store for Store {
         Box::pin(self.write(write::BeginSession { session, most }))
     }
 
-    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(self.write(write::KeepSession(session)))
+    fn keep_session(&self, session: SessionRow, before: Vec<u8>) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.solo.call(&self.core, solo::KeepSession { session, before }))
+    }
+
+    fn touch_session(&self, id: String, expires: Timestamp) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.solo.call(&self.core, solo::TouchSession { id, expires }))
     }
 
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {

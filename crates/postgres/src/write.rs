@@ -16,7 +16,7 @@ pub(crate) use self::{
     cancel::CancelTask,
     halt::{Purge, ResumeTask, SuspendTask},
     mail::{Answer, SendMail},
-    session::{BeginSession, EndSession, KeepSession, Post},
+    session::{BeginSession, EndSession, Post},
     start::{StartTask, Unbind},
     turn::TakeTurn,
 };

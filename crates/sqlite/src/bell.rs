@@ -24,7 +24,7 @@ mod unix {
         path::{Path, PathBuf},
         sync::{
             Mutex, MutexGuard, PoisonError,
-            atomic::{AtomicBool, Ordering},
+            atomic::{AtomicBool, AtomicU64, Ordering},
         },
     };
 
@@ -40,6 +40,8 @@ mod unix {
         others: Mutex<Vec<PathBuf>>,
         /// There are others. Alone on the file, a commit pays a look at this.
         company: AtomicBool,
+        /// How often others were seen to come or go.
+        moves: AtomicU64,
         closed: AtomicBool,
     }
 
@@ -56,6 +58,7 @@ mod unix {
                 mouth,
                 others: Mutex::default(),
                 company: AtomicBool::new(false),
+                moves: AtomicU64::new(0),
                 closed: AtomicBool::new(false),
             };
             bell.look_around();
@@ -69,12 +72,31 @@ mod unix {
 
         /// Finds the sockets of the others.
         fn look_around(&self) {
-            let Some(Ok(entries)) = self.own.parent().map(std::fs::read_dir) else { return };
+            let mut others = self.others();
+            if let Some(found) = self.bells() {
+                self.now(&mut others, found);
+            }
+        }
+
+        /// The sockets of the others.
+        fn bells(&self) -> Option<Vec<PathBuf>> {
+            let entries = std::fs::read_dir(self.own.parent()?).ok()?;
             let paths = entries.flatten().map(|entry| entry.path());
             let bells = paths.filter(|path| path.extension().is_some_and(|ext| ext == "bell"));
-            let found: Vec<PathBuf> = bells.filter(|path| *path != self.own).collect();
-            self.company.store(!found.is_empty(), Ordering::Release);
-            *self.others() = found;
+            Some(bells.filter(|path| *path != self.own).collect())
+        }
+
+        fn now(&self, others: &mut Vec<PathBuf>, found: Vec<PathBuf>) {
+            *others = found;
+            self.company.store(!others.is_empty(), Ordering::Release);
+            // Also if the same are there as before: some may have come and gone in between.
+            self.moves.fetch_add(1, Ordering::AcqRel);
+        }
+
+        /// A number as long as nobody else is there; another one if somebody was there since.
+        pub(crate) fn solitude(&self) -> Option<u64> {
+            let alone = !self.company.load(Ordering::Acquire);
+            alone.then(|| self.moves.load(Ordering::Acquire))
         }
 
         /// Tells the others that the file has changed.
@@ -86,6 +108,7 @@ mod unix {
 
         fn send(&self, what: u8) {
             let mut others = self.others();
+            let before = others.len();
             others.retain(|path| match self.mouth.send_to(&[what], path) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     // Nobody is behind it: its process has died.
@@ -95,7 +118,11 @@ mod unix {
                 Err(error) => error.kind() != io::ErrorKind::NotFound,
                 Ok(_) => true,
             });
-            self.company.store(!others.is_empty(), Ordering::Release);
+            if before > 0 && others.is_empty() {
+                // The hello of another may have been lost among the rings.
+                let found = self.bells().unwrap_or_default();
+                self.now(&mut others, found);
+            }
         }
 
         /// Waits until somebody says that the file has changed. False when the bell is closed.
@@ -106,10 +133,13 @@ mod unix {
                 if self.closed.load(Ordering::Acquire) || heard.is_err() {
                     return false;
                 }
+                // Who rings is there, even if its hello was lost.
+                if byte[0] == HELLO || !self.company.load(Ordering::Acquire) {
+                    self.look_around();
+                }
                 if byte[0] != HELLO {
                     return true;
                 }
-                self.look_around();
             }
         }
 
@@ -133,6 +163,9 @@ mod nowhere {
             Err(io::ErrorKind::Unsupported.into())
         }
         pub(crate) fn ring(&self) {}
+        pub(crate) fn solitude(&self) -> Option<u64> {
+            None
+        }
         pub(crate) fn listen(&self) -> bool {
             false
         }
@@ -149,15 +182,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let one = Bell::hang(dir.path(), 1).unwrap();
         one.ring();
+        let alone = one.solitude();
+        assert!(alone.is_some());
         let two = Bell::hang(dir.path(), 2).unwrap();
         two.ring();
         assert!(one.listen(), "behind the hello of the second");
+        assert_eq!((one.solitude(), two.solitude()), (None, None));
         one.ring();
         assert!(two.listen());
         // As if its process had died: nobody is behind its socket any more.
         drop(two);
         one.ring();
         assert!(!dir.path().join("2.bell").exists());
+        assert!(
+            one.solitude().is_some_and(|number| Some(number) != alone),
+            "not as if nobody had come"
+        );
         one.close();
         assert!(!one.listen());
         assert!(!dir.path().join("1.bell").exists());

@@ -61,6 +61,7 @@ impl Store {
             changes: conn.total_changes(),
             conn,
             changed: Arc::clone(&changed),
+            strangers: Arc::default(),
             desk: seat.number,
             desks: desks.clone(),
             flush_delay: options.flush_delay,
@@ -168,6 +169,10 @@ impl steadfast_store::Store for Store {
         Arc::clone(&self.changed)
     }
 
+    fn solitude(&self) -> Option<u64> {
+        self.office.solitude()
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.office.call(0, |tx| tx.close()).await?;
@@ -273,8 +278,12 @@ impl steadfast_store::Store for Store {
         write!(self, session.body.len(), |tx| tx.begin_session(&session, most))
     }
 
-    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
-        write!(self, session.body.len(), |tx| tx.keep_session(&session))
+    fn keep_session(&self, session: SessionRow, before: Vec<u8>) -> BoxFuture<'_, Result<bool>> {
+        write!(self, session.body.len() + before.len(), |tx| tx.keep_session(&session, &before))
+    }
+
+    fn touch_session(&self, id: String, expires: Timestamp) -> BoxFuture<'_, Result<bool>> {
+        write!(self, 0, |tx| tx.touch_session(&id, expires))
     }
 
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {

@@ -10,7 +10,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, PoisonError, TryLockError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -51,11 +51,14 @@ pub(crate) struct Office {
     calm: AtomicBool,
     bell: Option<Bell>,
     changed: Arc<Notify>,
+    strangers: Arc<AtomicU64>,
 }
 
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
     pub(crate) changed: Arc<Notify>,
+    /// How often a look has found commits of others.
+    pub(crate) strangers: Arc<AtomicU64>,
     pub(crate) desk: i64,
     pub(crate) desks: Desks,
     pub(crate) flush_delay: Duration,
@@ -80,8 +83,15 @@ impl Drop for Gone {
 impl Office {
     pub(crate) fn new(writer: Writer, bell: Option<Bell>) -> Office {
         let changed = Arc::clone(&writer.changed);
+        let strangers = Arc::clone(&writer.strangers);
         let (queue, writer) = (Queue::default(), Mutex::new(writer));
-        Office { queue, writer, calm: AtomicBool::new(true), bell, changed }
+        Office { queue, writer, calm: AtomicBool::new(true), bell, changed, strangers }
+    }
+
+    /// See [`Store::solitude`](steadfast_store::Store::solitude). The bell knows who is there; one that
+    /// has none itself is noticed when it has committed.
+    pub(crate) fn solitude(&self) -> Option<u64> {
+        Some(self.bell.as_ref()?.solitude()? + self.strangers.load(Ordering::Acquire))
     }
 
     /// Passes on what others ring, until the office is closed.
@@ -176,6 +186,7 @@ impl Writer {
         if version != self.seen {
             self.seen = version;
             self.memory.doubt();
+            self.strangers.fetch_add(1, Ordering::AcqRel);
             self.changed.notify_one();
         }
         Ok(())

@@ -57,6 +57,10 @@ impl<A: Around> Store for A {
         Around::changed(self)
     }
 
+    fn solitude(&self) -> Option<u64> {
+        self.inner().ok()?.solitude()
+    }
+
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
         let call = match turn.after {
             After::Keep | After::End { .. } => "turn",
@@ -95,7 +99,8 @@ impl<A: Around> Store for A {
         fn activity(token: String) -> Option<ActivityRow>;
         fn held_activities() -> Vec<ActivityLease>;
         fn begin_session(session: SessionRow, most: usize) -> ();
-        fn keep_session(session: SessionRow) -> bool;
+        fn keep_session(session: SessionRow, before: Vec<u8>) -> bool;
+        fn touch_session(id: String, expires: Timestamp) -> bool;
         fn session(id: String, now: Timestamp) -> Option<SessionRow>;
         fn end_session(id: String) -> bool;
         fn post(body: Vec<u8>, until: Timestamp, most: usize) -> u64;

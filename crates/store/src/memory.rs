@@ -138,6 +138,10 @@ impl Store for Memory {
         Arc::clone(&self.changed)
     }
 
+    fn solitude(&self) -> Option<u64> {
+        self.disk.lock().solitude(self.desk)
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { self.write(|content, desk| content.close(desk)) })
     }
@@ -265,8 +269,12 @@ impl Store for Memory {
         })
     }
 
-    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(async move { self.write(|content, _| Ok(content.keep_session(session))) })
+    fn keep_session(&self, session: SessionRow, before: Vec<u8>) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.keep_session(session, &before))) })
+    }
+
+    fn touch_session(&self, id: String, expires: Timestamp) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move { self.write(|content, _| Ok(content.touch_session(&id, expires))) })
     }
 
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {

@@ -49,6 +49,13 @@ pub trait Store: Send + Sync + 'static {
     /// next; several may become one.
     fn changed(&self) -> Arc<Notify>;
 
+    /// As long as this says the same number, nobody but this handle can have changed the store. `None`
+    /// while another handle is open, or if that can't be known: then only reading tells. It costs no more
+    /// than a look at memory.
+    fn solitude(&self) -> Option<u64> {
+        None
+    }
+
     /// Gives back all that this desk holds, so that others can take it at once, and raises its
     /// epochs. Counts as no death, and as no attempt at an activity. A halted task waits for its
     /// resume. The handle can still be used.
@@ -190,8 +197,16 @@ pub trait Store: Send + Sync + 'static {
     /// Begins a session. If there are more than `most` then, those go that would be over first.
     fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>>;
 
-    /// Writes a session anew. False if there is none of this id any more: it is not begun again.
-    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>>;
+    /// Writes the body of a session anew, if it still is `before`, and [touches](Store::touch_session)
+    /// it. False if it is another, or if there is no session of this id any more: then nothing was
+    /// written, and it is not begun again. Of two who have read the same, one has to read once more; so
+    /// has who died, or lost the answer, and does not know whether it wrote.
+    fn keep_session(&self, session: SessionRow, before: Vec<u8>) -> BoxFuture<'_, Result<bool>>;
+
+    /// A session is in use, and not over before then: a later time that is written already stays, and
+    /// so does the body. False if there is none of this id any more. Dying before loses no more than
+    /// that it was used.
+    fn touch_session(&self, id: String, expires: Timestamp) -> BoxFuture<'_, Result<bool>>;
 
     /// A session, unless it is over by now.
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>>;

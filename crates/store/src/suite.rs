@@ -167,6 +167,8 @@ macro_rules! store_suite {
                 a_session_is_there_for_all,
                 a_session_is_over_at_its_time,
                 a_session_is_kept_as_long_as_it_is_used,
+                a_session_is_changed_by_who_knows_it_as_it_is,
+                who_is_alone_knows_that_nothing_was_changed,
                 a_session_that_was_ended_stays_so,
                 there_are_no_more_sessions_than_allowed,
                 the_state_of_a_session_goes_with_it,

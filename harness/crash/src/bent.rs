@@ -191,6 +191,9 @@ impl<S: Store + ?Sized> Store for Bent<S> {
     fn changed(&self) -> Arc<Notify> {
         self.inner.changed()
     }
+    fn solitude(&self) -> Option<u64> {
+        self.inner.solitude()
+    }
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.around(self.inner.close()))
     }
@@ -320,8 +323,11 @@ impl<S: Store + ?Sized> Store for Bent<S> {
     fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>> {
         self.inner.begin_session(session, most)
     }
-    fn keep_session(&self, session: SessionRow) -> BoxFuture<'_, Result<bool>> {
-        self.inner.keep_session(session)
+    fn keep_session(&self, session: SessionRow, before: Vec<u8>) -> BoxFuture<'_, Result<bool>> {
+        self.inner.keep_session(session, before)
+    }
+    fn touch_session(&self, id: String, expires: Timestamp) -> BoxFuture<'_, Result<bool>> {
+        self.inner.touch_session(id, expires)
     }
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {
         self.inner.session(id, now)

@@ -135,6 +135,12 @@ async fn publish(ctx: Context) -> Result<()> {
     ctx.step("last", || effect("last")).await
 }
 
+/// Says that something has changed.
+#[tool]
+async fn announce(ctx: Context, uri: String) -> Result<()> {
+    ctx.resource_updated(&uri)
+}
+
 /// How often it was called in this session, and by this principal.
 #[tool]
 async fn visits(ctx: Context) -> Result<String> {
@@ -163,7 +169,7 @@ async fn main() -> Result<()> {
     let Args { flags, dir, more } = Args::parse();
     let _ = DIR.set(dir);
     let server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
-    let server = server.tool(visits).prompt(interview).resource(board);
+    let server = server.tool(announce).tool(visits).prompt(interview).resource(board);
     let server = server.resource(report).template(file);
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await

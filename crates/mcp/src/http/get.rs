@@ -61,19 +61,22 @@ async fn open_from(front: &Arc<Front>, session: Arc<Session>, point: StreamPoint
 }
 
 fn open(front: &Arc<Front>, session: Arc<Session>, from: Option<StreamPoint>) -> Response {
-    let (outlet, messages) = Outlet::new();
+    let (outlet, messages) = Outlet::replaceable();
     let begin = session.open_stream(outlet.clone(), from);
     // Clients of earlier revisions fail on an event without a message.
     let primes = session.client.revision >= Revision::V2025_11_25;
     let (draining, over) = (front.draining.clone(), session.over.clone());
     front.background.spawn(front.clone().tell_of_notices(session.clone(), outlet.clone()));
     front.background.spawn(front.clone().tell_of_tasks(session.clone(), outlet.clone()));
-    front.background.spawn(front.clone().ask_on_stream(session, outlet));
+    front.background.spawn(front.clone().ask_on_stream(session, outlet.clone()));
     let mut events = Events::endless(messages, front.settings.keep_alive);
     if primes {
         events = events.begin(&begin);
     }
     respond(events.until(Box::pin(async move {
+        // When another has taken its place it is silent, but it does not end: a client that has both
+        // would open it again at once, in place of the other.
+        let _open = outlet;
         tokio::select! {
             () = draining.cancelled() => {}
             () = over.cancelled() => {}

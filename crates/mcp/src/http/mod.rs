@@ -114,12 +114,15 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// The session of this id, if it is the principal's and not over.
 async fn session(
-    front: &Front,
+    front: &Arc<Front>,
     id: &str,
     principal: &Principal,
 ) -> Result<Arc<Session>, Box<Response>> {
     match front.sessions.get(id, principal).await {
-        Ok(Some(session)) => Ok(session),
+        Ok(Some(session)) => {
+            front.follow_again(&session);
+            Ok(session)
+        }
         Ok(None) => Err(Box::new(refusal(
             StatusCode::NOT_FOUND,
             "there is no such session; begin a new one",

@@ -311,7 +311,7 @@ fn modern(
 
 /// The session of a request up to 2025-11-25.
 pub(super) async fn legacy(
-    front: &Front,
+    front: &Arc<Front>,
     principal: &Principal,
     headers: &HeaderMap,
 ) -> Result<Arc<Session>, Box<Response>> {

@@ -143,6 +143,12 @@ impl Call<'_> {
         }
         match &self.request.session {
             Some(session) => {
+                // What the client has answered may have come to another process.
+                if !info.questions.is_empty()
+                    && matches!(front.sessions.check(session).await, Ok(true))
+                {
+                    front.follow_again(session);
+                }
                 front.send_questions(session, info, on, None, Some(point)).await;
                 Ok(true)
             }
@@ -170,7 +176,7 @@ impl Default for Rising {
 
 impl Rising {
     /// How far a task has come by this event of its history.
-    async fn up_to(tasks: &Tasks, id: &TaskId, heard: u64) -> Result<Rising, RpcError> {
+    pub(super) async fn up_to(tasks: &Tasks, id: &TaskId, heard: u64) -> Result<Rising, RpcError> {
         let (mut rising, mut seen, mut after) = (Rising::default(), 0, None);
         while seen < heard {
             let page = tasks.history(id, Order::OldestFirst, after.as_deref(), 1_000).await;

@@ -206,8 +206,7 @@ impl Front {
             Some((info, question))
                 if session.client.task_params(&request_of(&question).0).is_some() =>
             {
-                self.follow_theirs(session, &info, &to.key, theirs);
-                Ok(())
+                self.answered_by_theirs(session, &info.id, &to.key, theirs).await
             }
             _ => self.take_answer(&session.client, to, outcome).await,
         }
@@ -255,6 +254,10 @@ impl Front {
         let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
         loop {
             news.mark_unchanged();
+            if let Ok(false) = self.sessions.check(&session).await {
+                // It was ended by another process, and its stream ends with it.
+                return;
+            }
             let list = ListTasks {
                 statuses: vec![Status::InputRequired],
                 tag: Some((SESSION_TAG.into(), session.id.clone())),
@@ -269,6 +272,7 @@ impl Front {
                     return;
                 }
             };
+            self.follow_again(&session);
             session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
             for one in waiting {
                 if shows && !session.has_looked_at(one.id.as_str()) {

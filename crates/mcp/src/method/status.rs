@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use steadfast_core::{Event, Note, TaskId};
-use steadfast_engine::{ListTasks, Order, Status, TaskInfo};
+use steadfast_engine::{CallError, ListTasks, Order, Status, TaskInfo};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{call::SESSION_TAG, follow::Rising};
 use crate::{
+    catalog::Change,
     client::CallRecord,
     front::Front,
     outlet::Outlet,
@@ -21,16 +22,15 @@ impl Front {
     /// Tells a session what has changed of the offer and of what it watches, on its own stream, as long as
     /// that is open and no other was opened in its place.
     pub(crate) async fn tell_of_notices(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
-        for change in session.take_changed() {
-            if let Some(message) = change.message() {
-                stream.send(message).await;
-            }
-        }
         let mut news = self.notices.watch();
         loop {
             news.mark_unchanged();
-            let notices = match self.notices.behind(session.heard()).await {
-                Ok(notices) => notices,
+            if !self.tell_of_offer(&session, &stream).await {
+                return;
+            }
+            let notices = match self.missed(&session).await {
+                Ok(Some(notices)) => notices,
+                Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "the notices can't be read; trying again");
                     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -38,15 +38,13 @@ impl Front {
                 }
             };
             for (number, change) in &notices {
-                if !session.is_stream(&stream) {
-                    return;
-                }
                 if let (Some(point), Some(message)) =
-                    (session.hear(*number, change), change.message())
+                    (session.point_behind(*number, change), change.message())
                     && !stream.send_at(point, message).await
                 {
                     return;
                 }
+                session.hear(*number, &stream);
             }
             if !notices.is_empty() {
                 continue;
@@ -57,6 +55,37 @@ impl Front {
                 () = self.draining.cancelled() => return,
             }
         }
+    }
+
+    /// Tells a session that the offer is another than it knows, and writes down that it did: in this order,
+    /// so that a kill in between tells it twice rather than never. False if nobody listens any more.
+    async fn tell_of_offer(&self, session: &Arc<Session>, stream: &Outlet) -> bool {
+        let mut told = false;
+        while let Some((change, point)) = session.next_change() {
+            if let Some(message) = change.message()
+                && !stream.send_at(point, message).await
+            {
+                return false;
+            }
+            session.is_told(&change);
+            told = true;
+        }
+        if told && let Err(error) = self.sessions.keep(session).await {
+            tracing::warn!(%error, "what a session was told could not be written; trying again later");
+        }
+        true
+    }
+
+    /// The notices that a session has not heard, with what it watches as other processes may have changed
+    /// it before they were put up. Nothing if it is over.
+    async fn missed(
+        &self,
+        session: &Arc<Session>,
+    ) -> Result<Option<Vec<(u64, Change)>>, CallError> {
+        let notices = self.notices.behind(session.heard()).await?;
+        let check = async || self.sessions.check(session).await.map_err(CallError::Store);
+        let is_there = notices.is_empty() || check().await?;
+        Ok(is_there.then_some(notices))
     }
 
     /// Begins to tell of a task that the session has just started, if it listens: when the answer to
@@ -121,7 +150,9 @@ impl Teller {
     /// Until the task has ended or the stream has.
     async fn tell(self, id: TaskId, mut heard: u64, mut told: &'static str) {
         let tasks = self.front.tasks(&self.session.client);
-        let mut progress = Rising::default();
+        // What was said before may have been heard, on whatever stream.
+        let before = heard;
+        let mut progress = None;
         loop {
             let followed = tokio::select! {
                 followed = tasks.wait_for_events(&id, heard) => followed,
@@ -135,8 +166,15 @@ impl Teller {
                 heard = event.seq + 1;
                 if let (Event::Noted { note: Note::Progress(now), .. }, Some(token)) =
                     (&event.event, &token)
-                    && let Some(params) = progress.params(token, now)
                 {
+                    let progress = match &mut progress {
+                        Some(progress) => progress,
+                        None => {
+                            let said = Rising::up_to(&tasks, &id, before).await;
+                            progress.insert(said.unwrap_or_default())
+                        }
+                    };
+                    let Some(params) = progress.params(token, now) else { continue };
                     let related = json!({ meta::RELATED_TASK: { "taskId": id } });
                     let params = params.put("_meta", &related).close();
                     self.stream.send(notification("notifications/progress", Some(&params))).await;

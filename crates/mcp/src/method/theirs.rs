@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use steadfast_core::TaskId;
-use steadfast_engine::TaskInfo;
+use steadfast_engine::{CallError, TaskInfo};
 
 use super::questions::Routed;
 use crate::{
@@ -65,24 +65,88 @@ impl Theirs {
 }
 
 impl Front {
-    /// Follows a client's task until it has answered, or the question is no longer open.
-    pub(super) fn follow_theirs(
+    /// A question is answered by a client's task. When this returns that is durable: the client counts on
+    /// it, and is not asked again.
+    pub(super) async fn answered_by_theirs(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        info: &TaskInfo,
+        task: &TaskId,
         key: &str,
         theirs: Theirs,
-    ) {
+    ) -> Result<(), CallError> {
+        if session.answers_by_task(task.as_str(), key, &theirs.task_id) {
+            self.sessions.keep(session).await.map_err(CallError::Store)?;
+            self.follow_theirs(session, task.clone(), key.into(), theirs);
+            return Ok(());
+        }
         // One is enough.
-        let first = session.answers_by_task(info.id.as_str(), key);
-        let (front, session) = (self.clone(), session.clone());
-        let follower = Follower { front, session, task: info.id.clone(), key: key.into(), theirs };
-        self.background.spawn(async move {
-            match first {
-                true => follower.run().await,
-                false => follower.cancel().await,
+        let follower = Follower::new(self, session, task.clone(), key.into(), theirs);
+        self.background.spawn(async move { follower.cancel().await });
+        Ok(())
+    }
+
+    /// Follows a client's task until it has answered, or the question is no longer open.
+    fn follow_theirs(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        task: TaskId,
+        key: String,
+        theirs: Theirs,
+    ) {
+        if session.begin_following(task.as_str(), &key) {
+            let follower = Follower::new(self, session, task, key, theirs);
+            self.background.spawn(follower.run());
+        }
+    }
+
+    /// Follows the tasks by which a client answers questions that another process has asked, or has heard
+    /// of: it may be gone, or have no stream to the client.
+    pub(crate) fn follow_again(self: &Arc<Self>, session: &Arc<Session>) {
+        for (task, key, theirs) in session.unfollowed() {
+            let theirs = Theirs { task_id: theirs, status: "working".into(), poll_interval: None };
+            match TaskId::new(&task) {
+                Ok(task) => self.follow_theirs(session, task, key, theirs),
+                Err(error) => tracing::error!(%error, "a question is of no task"),
             }
-        });
+        }
+    }
+}
+
+/// How long to wait when the store is away.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Hands over the answer of a client's task, when the store is there. False if that has to be done by
+/// another process.
+async fn take(
+    front: &Front,
+    session: &Session,
+    to: &Routed,
+    outcome: Result<Value, Value>,
+) -> bool {
+    loop {
+        match front.take_answer(&session.client, to, outcome.clone()).await {
+            Ok(()) => return true,
+            Err(CallError::ShuttingDown) => return false,
+            Err(CallError::Store(error)) if !front.draining.is_cancelled() => {
+                tracing::warn!(%error, "the answer of a client's task can't be taken; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(CallError::Store(_)) => return false,
+            Err(error) => {
+                tracing::error!(%error, "the answer of a client's task could not be taken");
+                return true;
+            }
+        }
+    }
+}
+
+/// Ends when a question is no longer open.
+async fn is_closed(front: &Front, session: &Session, to: &Routed) {
+    let closed = |info: &TaskInfo| info.questions.iter().all(|open| open.key != to.key);
+    let tasks = front.tasks(&session.client);
+    while let Err(CallError::Store(error)) = tasks.wait_for(&to.task, closed).await {
+        tracing::warn!(%error, "a task can't be read; trying again");
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -96,24 +160,38 @@ struct Follower {
 }
 
 impl Follower {
+    fn new(
+        front: &Arc<Front>,
+        session: &Arc<Session>,
+        task: TaskId,
+        key: String,
+        theirs: Theirs,
+    ) -> Follower {
+        Follower { front: front.clone(), session: session.clone(), task, key, theirs }
+    }
+
     async fn run(mut self) {
         let (front, session) = (self.front.clone(), self.session.clone());
         let (task, key) = (self.task.clone(), self.key.clone());
         tracing::debug!(%task, key, theirs = self.theirs.task_id, "answered by a client's task");
-        let tasks = front.tasks(&session.client);
-        let closed = |info: &TaskInfo| info.questions.iter().all(|open| open.key != key);
-        tokio::select! {
-            outcome = self.outcome() => {
-                let to = Routed { task: task.clone(), key: key.clone() };
-                if let Err(error) = front.take_answer(&session.client, &to, outcome).await {
-                    tracing::error!(%error, "the answer of a client's task could not be taken");
-                }
+        let to = Routed { task: task.clone(), key: key.clone() };
+        let done = tokio::select! {
+            outcome = self.outcome() => take(&front, &session, &to, outcome).await,
+            () = is_closed(&front, &session, &to) => {
+                self.cancel().await;
+                true
             }
-            _ = tasks.wait_for(&task, closed) => self.cancel().await,
-            () = session.over.cancelled() => {}
-            () = front.draining.cancelled() => {}
+            // It is followed by whoever takes the session up.
+            () = session.over.cancelled() => false,
+            () = front.draining.cancelled() => false,
+        };
+        if done {
+            session.is_done_by_task(task.as_str(), &key);
         }
-        session.is_done_by_task(task.as_str(), &key);
+        session.end_following(task.as_str(), &key);
+        if done && let Err(error) = front.sessions.keep(&session).await {
+            tracing::warn!(%error, "a session could not be written; trying again later");
+        }
     }
 
     /// What the client's task comes to. It is asked for as often as the client wants, whatever the client

@@ -4,10 +4,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use steadfast_core::Principal;
+use steadfast_core::{Principal, Timestamp};
 use steadfast_engine::Engine;
 use steadfast_store::{Error, SessionRow};
 
@@ -44,24 +44,31 @@ impl Sessions {
         (self.idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(300))
     }
 
-    /// As it is to be in the store. It may be used for a period without being written again.
-    fn row(&self, session: &Session) -> SessionRow {
-        let expires = self.engine.now().plus(self.idle + self.period());
-        SessionRow { id: session.id.clone(), expires, body: Record::of(session) }
+    /// When a session is over that was last used then: it may be used for a period without that being
+    /// written down.
+    fn expires(&self, used: Instant) -> Timestamp {
+        self.engine.now().plus((self.idle + self.period()).saturating_sub(used.elapsed()))
     }
 
     /// Begins a session, durable when this returns.
     pub(crate) async fn begin(&self, client: Client) -> Result<Arc<Session>, Error> {
-        // When the last use was is known here better than in the store, which has a bound of its own for
-        // those that are not in memory.
-        if let Some(oldest) = self.one_too_many() {
-            self.end(&oldest).await?;
-        }
+        self.make_room().await?;
         let session = Arc::new(Session::new(random_id(), client));
-        self.begin_hearing(&session).await?;
-        self.engine.store().begin_session(self.row(&session), self.most).await?;
-        self.map().insert(session.id.clone(), session.clone());
+        self.adopt(&session).await?;
         Ok(session)
+    }
+
+    /// Sees to it that no more sessions than allowed are in memory. When the last use was is known here
+    /// better than in the store, which has a bound of its own for all; but others may use it elsewhere.
+    async fn make_room(&self) -> Result<(), Error> {
+        let Some(oldest) = self.one_too_many() else { return Ok(()) };
+        match self.engine.store().solitude() {
+            Some(_) => self.end(&oldest).await,
+            None => {
+                forget(&mut self.map(), &oldest, Duration::ZERO);
+                Ok(())
+            }
+        }
     }
 
     /// The session that has not been used for longest, if there is no room for another.
@@ -82,11 +89,17 @@ impl Sessions {
         Ok(())
     }
 
-    /// Takes in a session that has a connection of its own, and ends with it. It is in the store for the
+    /// Takes in a session. One that has a connection of its own, and ends with it, is in the store for the
     /// state that its tasks keep there.
     pub(crate) async fn adopt(&self, session: &Arc<Session>) -> Result<(), Error> {
+        let store = self.engine.store();
         self.begin_hearing(session).await?;
-        self.engine.store().begin_session(self.row(session), self.most).await?;
+        let (solitude, draft) = (store.solitude(), session.draft());
+        let expires = self.expires(Instant::now());
+        let row = SessionRow { id: session.id.clone(), expires, body: draft.body.clone() };
+        store.begin_session(row, self.most).await?;
+        session.is_written(draft);
+        session.is_seen_in(solitude);
         self.map().insert(session.id.clone(), session.clone());
         Ok(())
     }
@@ -97,20 +110,50 @@ impl Sessions {
         id: &str,
         principal: &Principal,
     ) -> Result<Option<Arc<Session>>, Error> {
-        let known = self.map().get(id).cloned();
-        let session = match known {
-            Some(session) => Some(session),
-            None => self.load(id).await?,
-        };
-        let Some(session) = session.filter(|session| session.client.principal == *principal) else {
-            return Ok(None);
-        };
-        if session.is_idle(self.idle) {
-            self.end(id).await?;
-            return Ok(None);
+        let known = self.use_of(id, principal);
+        if let Some(session) = known {
+            return Ok(self.check(&session).await?.then_some(session));
         }
+        let session = self.load(id).await?;
+        let session = session.filter(|session| session.client.principal == *principal);
+        Ok(session.inspect(|session| session.touch()))
+    }
+
+    /// The session of this id in memory, which is in use from now on. One that has long been idle here is
+    /// only forgotten: whether it is over is for its row to say.
+    fn use_of(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let mut map = self.map();
+        forget(&mut map, id, self.idle);
+        let session = map.get(id).filter(|session| session.client.principal == *principal)?;
         session.touch();
-        Ok(Some(session))
+        Some(session.clone())
+    }
+
+    /// Takes in what other processes have written of a session. False if it is over. Where there are no
+    /// others this is a look at memory.
+    pub(crate) async fn check(&self, session: &Arc<Session>) -> Result<bool, Error> {
+        let solitude = self.engine.store().solitude();
+        if !session.can_return || solitude.is_some() && session.was_seen_in(solitude) {
+            return Ok(true);
+        }
+        let _moving = session.moving.lock().await;
+        let there = self.look(session).await?;
+        session.is_seen_in(solitude);
+        Ok(there)
+    }
+
+    /// The same for who has the session in hands.
+    async fn look(&self, session: &Arc<Session>) -> Result<bool, Error> {
+        let (id, now) = (session.id.clone(), self.engine.now());
+        let row = self.engine.store().session(id, now).await?;
+        let caught_up = row.map(|row| session.catch_up(row.body, self.catalog.offer().prints()));
+        match caught_up {
+            Some(Ok(())) => return Ok(true),
+            Some(Err(error)) => unreadable(&error),
+            None => {}
+        }
+        remove(&mut self.map(), &session.id);
+        Ok(false)
     }
 
     /// A session that began in another process, or before this one was started.
@@ -124,18 +167,18 @@ impl Sessions {
         if let Some(session) = self.map().get(id) {
             return Ok(Some(session.clone()));
         }
-        let now = self.engine.now();
-        let Some(row) = self.engine.store().session(id.into(), now).await? else { return Ok(None) };
+        let (store, now) = (self.engine.store(), self.engine.now());
+        let solitude = store.solitude();
+        let Some(row) = store.session(id.into(), now).await? else { return Ok(None) };
         let session = match Record::session(id, &row.body) {
-            Ok(session) => {
-                session.compare(self.catalog.offer().prints());
-                Arc::new(session)
-            }
+            Ok(session) => Arc::new(session),
             Err(error) => {
-                tracing::error!(%error, "a session can't be read; its client has to begin a new one");
+                unreadable(&error);
                 return Ok(None);
             }
         };
+        session.state().compare(self.catalog.offer().prints());
+        session.is_seen_in(solitude);
         self.map().insert(id.into(), session.clone());
         Ok(Some(session))
     }
@@ -148,11 +191,32 @@ impl Sessions {
         Ok(())
     }
 
-    /// Writes down what has changed of a session. It is over if it was ended elsewhere.
+    /// Writes down what has changed of a session, if anything has. It is over if it was ended elsewhere.
     pub(crate) async fn keep(&self, session: &Arc<Session>) -> Result<(), Error> {
-        session.is_written();
-        if !self.engine.store().keep_session(self.row(session)).await? {
-            remove(&mut self.map(), &session.id);
+        let _moving = session.moving.lock().await;
+        while session.has_changed() {
+            let (draft, used) = (session.draft(), session.last_use());
+            let (id, expires) = (session.id.clone(), self.expires(used));
+            let row = SessionRow { id, expires, body: draft.body.clone() };
+            if self.engine.store().keep_session(row, draft.before.clone()).await? {
+                session.is_written(draft);
+                session.is_touched(used);
+                return Ok(());
+            }
+            // Somebody else was first.
+            if !self.look(session).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down that a session was used.
+    async fn touch(&self, session: &Arc<Session>, used: Instant) -> Result<(), Error> {
+        let (id, expires) = (session.id.clone(), self.expires(used));
+        match self.engine.store().touch_session(id, expires).await? {
+            true => session.is_touched(used),
+            false => remove(&mut self.map(), &session.id),
         }
         Ok(())
     }
@@ -161,21 +225,37 @@ impl Sessions {
         self.map().values().cloned().collect()
     }
 
-    /// Writes down which sessions are in use, and ends those that are not, from time to time.
+    /// Writes down which sessions are in use, and forgets those that are not, from time to time. They are
+    /// over when nobody has said otherwise until their time.
     pub(crate) async fn tend(&self) {
         loop {
             tokio::time::sleep(self.period()).await;
             for session in self.all() {
-                let done = match () {
-                    () if session.is_idle(self.idle) => self.end(&session.id).await,
-                    () if session.was_used() => self.keep(&session).await,
-                    () => Ok(()),
-                };
-                if let Err(error) = done {
+                if let Err(error) = self.tend_to(&session).await {
                     tracing::warn!(%error, "a session could not be written; trying again later");
                 }
             }
         }
+    }
+
+    async fn tend_to(&self, session: &Arc<Session>) -> Result<(), Error> {
+        self.keep(session).await?;
+        if let Some(used) = session.unwritten_use() {
+            self.touch(session, used).await?;
+        }
+        forget(&mut self.map(), &session.id, self.idle);
+        Ok(())
+    }
+}
+
+fn unreadable(error: &str) {
+    tracing::error!(error, "a session can't be read; its client has to begin a new one");
+}
+
+/// Forgets a session if it has been idle here for this long.
+fn forget(map: &mut HashMap<String, Arc<Session>>, id: &str, idle: Duration) {
+    if map.get(id).is_some_and(|session| session.is_idle(idle)) {
+        remove(map, id);
     }
 }
 

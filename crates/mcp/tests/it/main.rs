@@ -8,6 +8,7 @@ mod late;
 mod site;
 mod tools;
 mod traffic;
+mod unsteady;
 
 mod asking;
 mod callers;
@@ -19,6 +20,7 @@ mod legacy;
 mod list;
 mod musts_2025;
 mod musts_2026;
+mod own_stream;
 mod rounds_2026;
 mod sessions;
 mod sse_2024;

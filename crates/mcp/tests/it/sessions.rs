@@ -12,6 +12,7 @@ use crate::{
     late::Late,
     site::{ACCEPT, JSON, Legacy, Site},
     tools::{Count, server},
+    unsteady::Unsteady,
 };
 
 async fn on(disk: &Disk) -> Site {
@@ -117,6 +118,58 @@ async fn a_session_in_use_is_kept_and_one_that_is_not_goes() {
     tokio::time::timeout(Duration::from_secs(30), gone).await.expect("the idle one goes");
     assert!(is_there(&used).await && is_there(&listens).await);
     assert_eq!(ping(&idle).await, 404);
+}
+
+/// It is used once, and what writes that down fails.
+#[tokio::test]
+async fn a_use_that_could_not_be_written_is_written_later() {
+    let disk = Disk::new();
+    let store = Unsteady::new(disk.open(), "touch_session");
+    let settings = Settings { session_idle: Duration::from_secs(2), ..Settings::default() };
+    let server = server(&Count::default()).settings(settings);
+    let site = Site::of(server, Engine::builder(store.clone())).await;
+    let client = Legacy::open(&site, "2025-11-25", json!({})).await;
+    let look = disk.open();
+    let expires = async || {
+        let row = look.session(client.session.clone(), Timestamp(0)).await.unwrap();
+        row.expect("the session").expires
+    };
+    let before = expires().await;
+    store.fail.store(2, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(ping(&client).await, 200);
+    let written = async {
+        while expires().await == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), written).await.expect("it is tried again");
+}
+
+/// The first waits on its way to the store when the second comes.
+#[tokio::test]
+async fn of_two_changes_the_second_is_kept() {
+    let disk = Disk::new();
+    let store = Unsteady::new(disk.open(), "keep_session");
+    let site = Site::of(server(&Count::default()), Engine::builder(store.clone())).await;
+    let client = Legacy::open(&site, "2025-11-25", json!({})).await;
+    let set = async |id, level: &str| {
+        client.result(id, "logging/setLevel", json!({ "level": level })).await
+    };
+    store.hold.store(1, std::sync::atomic::Ordering::SeqCst);
+    let first = set(1, "debug");
+    let second = async {
+        store.come.notified().await;
+        // Time enough to overtake the first, if that is possible.
+        let go = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            store.go.notify_one();
+        };
+        tokio::join!(set(2, "error"), go)
+    };
+    tokio::join!(first, second);
+    let row = disk.open().session(client.session.clone(), Timestamp(0)).await.unwrap().unwrap();
+    let body: Value = serde_json::from_slice(&row.body).unwrap();
+    assert_eq!(body["log_level"], 4, "{body}");
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use steadfast_engine::Timestamp;
+use steadfast_store::{Disk, Store};
 
 use crate::{
     http::Events,
@@ -179,6 +181,47 @@ async fn an_answer_by_task_survives_the_stream_that_it_was_asked_on() {
     client.reply(&wanted, yes()).await;
     let done = client.result(3, "tasks/result", named(&task)).await;
     assert_eq!(done["content"][0]["text"], "approved: true");
+}
+
+/// It is remembered before the client is told that its answer was taken, and as long as it is needed.
+#[tokio::test]
+async fn an_answer_by_task_is_written_down_until_it_is_there() {
+    let disk = Disk::new();
+    let site = Site::on(server(&Count::default()), &disk).await;
+    let client = Legacy::open(&site, "2025-11-25", able()).await;
+    let store = disk.open();
+    let written = async || {
+        let row = store.session(client.session.clone(), Timestamp(0)).await.unwrap().unwrap();
+        let body: Value = serde_json::from_slice(&row.body).unwrap();
+        body["by_task"].as_object().map_or(0, |by_task| by_task.len())
+    };
+    for ending in ["answered", "cancelled"] {
+        let mut events = client.listen().await.events();
+        let task = client.follow(1, "lamp").await;
+        let question = next(&mut events, "elicitation/create").await;
+        client.take(&question, 100).await;
+        assert_eq!(written().await, 1);
+        // Said twice it is the same.
+        client.take(&question, 100).await;
+        match ending {
+            "answered" => {
+                let poll = next(&mut events, "tasks/get").await;
+                client.reply(&poll, theirs("completed", 100)).await;
+                let wanted = next(&mut events, "tasks/result").await;
+                client.reply(&wanted, yes()).await;
+            }
+            _ => {
+                client.result(3, "tasks/cancel", named(&task)).await;
+            }
+        }
+        let forgotten = async {
+            while written().await > 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let time = std::time::Duration::from_secs(10);
+        tokio::time::timeout(time, forgotten).await.unwrap_or_else(|_| panic!("{ending}"));
+    }
 }
 
 #[tokio::test]

@@ -36,29 +36,6 @@ impl Apply for BeginSession {
     }
 }
 
-pub(crate) struct KeepSession(pub(crate) SessionRow);
-
-impl Apply for KeepSession {
-    type Answer = bool;
-
-    fn needs(&self, needs: &mut Needs, _: &Cards) {
-        needs.sessions.insert(self.0.id.clone());
-        needs.sessions_put += 1;
-    }
-
-    fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<bool> {
-        let known = work.has_session(&self.0.id)?;
-        if known {
-            work.put_session(&self.0);
-        }
-        Ok(known)
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.body.len()
-    }
-}
-
 pub(crate) struct EndSession(pub(crate) String);
 
 impl Apply for EndSession {

@@ -22,9 +22,15 @@ impl Tx<'_> {
         Ok(())
     }
 
-    pub(crate) fn keep_session(&self, session: &SessionRow) -> Done<bool> {
-        let sql = "UPDATE session SET expires = ?, body = ? WHERE id = ?";
-        Ok(self.run(sql, params![session.expires.0, session.body, session.id])? > 0)
+    pub(crate) fn keep_session(&self, session: &SessionRow, before: &[u8]) -> Done<bool> {
+        let sql =
+            "UPDATE session SET expires = max(expires, ?), body = ? WHERE id = ? AND body = ?";
+        Ok(self.run(sql, params![session.expires.0, session.body, session.id, before])? > 0)
+    }
+
+    pub(crate) fn touch_session(&self, id: &str, expires: Timestamp) -> Done<bool> {
+        let sql = "UPDATE session SET expires = max(expires, ?) WHERE id = ?";
+        Ok(self.run(sql, params![expires.0, id])? > 0)
     }
 
     pub(crate) fn post(&self, body: &[u8], until: Timestamp, most: usize) -> rusqlite::Result<u64> {

@@ -111,6 +111,12 @@ impl Content {
         !self.handles.contains_key(&desk)
     }
 
+    /// How many handles there have been, if there is no other than this now.
+    pub(super) fn solitude(&self, desk: Desk) -> Option<u64> {
+        let alone = self.handles.keys().all(|other| *other == desk);
+        alone.then(|| u64::try_from(self.last_desk).unwrap_or(0))
+    }
+
     pub(super) fn changed(&mut self) {
         self.changed = true;
     }

@@ -50,13 +50,25 @@ impl Content {
         }
     }
 
-    pub(super) fn keep_session(&mut self, row: SessionRow) -> bool {
-        let known = self.sessions.rows.contains_key(&row.id);
-        if known {
+    pub(super) fn keep_session(&mut self, mut row: SessionRow, before: &[u8]) -> bool {
+        let Some(known) = self.sessions.rows.get(&row.id) else { return false };
+        if known.body != before {
+            return false;
+        }
+        row.expires = row.expires.max(known.expires);
+        self.sessions.put(row);
+        self.changed();
+        true
+    }
+
+    pub(super) fn touch_session(&mut self, id: &str, expires: Timestamp) -> bool {
+        let Some(known) = self.sessions.rows.get(id) else { return false };
+        if known.expires < expires {
+            let row = SessionRow { expires, ..known.clone() };
             self.sessions.put(row);
             self.changed();
         }
-        known
+        true
     }
 
     pub(super) fn session(&self, id: &str, now: Timestamp) -> Option<SessionRow> {

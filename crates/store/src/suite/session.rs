@@ -33,17 +33,55 @@ pub async fn a_session_is_over_at_its_time<F: Fixture>(fixture: &F) {
     store.sweep(at(5), 100).await.unwrap();
     assert_eq!(look(&store, "a", 0).await, None, "it is removed");
     assert!(look(&store, "b", 5).await.is_some());
-    assert!(!store.keep_session(session("a", 9, "1")).await.unwrap());
+    assert!(!store.keep_session(session("a", 9, "1"), bytes("1")).await.unwrap());
+    assert!(!store.touch_session("a".into(), at(9)).await.unwrap());
 }
 
-/// A later time and another body take the place of those before.
+/// By any handle; a time that is not later changes nothing, and what is known of it stays.
 pub async fn a_session_is_kept_as_long_as_it_is_used<F: Fixture>(fixture: &F) {
     let (one, two) = (fixture.open().await, fixture.open().await);
     one.begin_session(session("a", 5, "1"), 10).await.unwrap();
-    assert!(two.keep_session(session("a", 9, "2")).await.unwrap());
+    for n in [9, 7] {
+        assert!(two.touch_session("a".into(), at(n)).await.unwrap());
+    }
     one.sweep(at(8), 100).await.unwrap();
-    assert_eq!(look(&one, "a", 8).await, Some(session("a", 9, "2")));
+    assert_eq!(look(&one, "a", 8).await, Some(session("a", 9, "1")));
     assert_eq!(look(&one, "a", 9).await, None);
+    // What is pushed out follows the new time.
+    one.begin_session(session("b", 8, ""), 1).await.unwrap();
+    assert!(look(&two, "a", 0).await.is_some());
+}
+
+/// Who has read what is no longer there writes nothing, and brings no time back either.
+pub async fn a_session_is_changed_by_who_knows_it_as_it_is<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    one.begin_session(session("a", 5, "1"), 10).await.unwrap();
+    assert!(two.keep_session(session("a", 9, "2"), bytes("1")).await.unwrap());
+    assert!(!one.keep_session(session("a", 99, "3"), bytes("1")).await.unwrap());
+    assert_eq!(look(&one, "a", 0).await, Some(session("a", 9, "2")));
+    assert!(one.keep_session(session("a", 7, ""), bytes("2")).await.unwrap());
+    assert_eq!(look(&two, "a", 0).await, Some(session("a", 9, "")));
+    assert!(two.keep_session(session("a", 9, "4"), bytes("")).await.unwrap());
+    assert_eq!(look(&one, "a", 0).await, Some(session("a", 9, "4")));
+}
+
+/// It says so if a store can know it: not while another is there, nor the same as before when that is gone.
+pub async fn who_is_alone_knows_that_nothing_was_changed<F: Fixture>(fixture: &F) {
+    let one = fixture.open().await;
+    let Some(alone) = one.solitude() else { return };
+    one.begin_session(session("a", 5, "1"), 10).await.unwrap();
+    assert_eq!(one.solitude(), Some(alone), "its own changes are none of others");
+    let two = fixture.open().await;
+    let begun = std::time::Instant::now();
+    // The other says hello, and need not wait until it was heard.
+    while one.solitude().is_some() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "nobody came");
+        tokio::task::yield_now().await;
+    }
+    two.touch_session("a".into(), at(6)).await.unwrap();
+    fixture.kill(two).await;
+    one.touch_session("a".into(), at(7)).await.unwrap();
+    assert_ne!(one.solitude(), Some(alone), "it may have changed anything");
 }
 
 /// For everybody and for good: who still uses it can't bring it back.
@@ -52,7 +90,8 @@ pub async fn a_session_that_was_ended_stays_so<F: Fixture>(fixture: &F) {
     one.begin_session(session("a", 5, "1"), 10).await.unwrap();
     assert!(two.end_session("a".into()).await.unwrap());
     assert_eq!(look(&one, "a", 0).await, None);
-    assert!(!one.keep_session(session("a", 9, "1")).await.unwrap());
+    assert!(!one.keep_session(session("a", 9, "1"), bytes("1")).await.unwrap());
+    assert!(!one.touch_session("a".into(), at(9)).await.unwrap());
     assert_eq!(look(&two, "a", 0).await, None);
     assert!(!one.end_session("a".into()).await.unwrap());
 }
@@ -95,7 +134,8 @@ pub async fn the_state_of_a_session_goes_with_it<F: Fixture>(fixture: &F) {
         take(&store, effects(lease, [write(name, "2")])).await;
         assert_eq!(read(name).await, None, "{name}");
     }
-    assert!(store.keep_session(session("kept", 9, "more")).await.unwrap());
+    assert!(store.keep_session(session("kept", 9, "more"), bytes("")).await.unwrap());
+    assert!(store.touch_session("kept".into(), at(10)).await.unwrap());
     assert_eq!(read("kept").await, Some(bytes("1")));
 }
 

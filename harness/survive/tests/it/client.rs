@@ -39,10 +39,20 @@ impl Client {
         version: &'static str,
         token: Option<&'static str>,
     ) -> Client {
+        Client::connect_with(to, version, token, json!({ "elicitation": {} }))
+    }
+
+    /// One that can do this.
+    pub(crate) fn connect_with(
+        to: SocketAddr,
+        version: &'static str,
+        token: Option<&'static str>,
+        capabilities: Value,
+    ) -> Client {
         let mut client = Client { session: String::new(), version, token };
         let info = json!({ "name": "survive", "version": "1" });
         let params = json!({ "protocolVersion": version, "clientInfo": info,
-                             "capabilities": { "elicitation": {} } });
+                             "capabilities": capabilities });
         let opened = client.request(to, json!(0), "initialize", params);
         assert_eq!(opened.status, 200);
         client.session = opened.header("mcp-session-id").unwrap().to_owned();

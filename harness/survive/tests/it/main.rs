@@ -9,3 +9,5 @@ mod questions;
 mod repeated;
 mod server;
 mod sessions;
+mod shared;
+mod theirs;

@@ -97,14 +97,20 @@ fn who_does_not_watch_hears_nothing() {
     assert_eq!(message["method"], "notifications/tools/list_changed", "{message}");
 }
 
+/// Whether it was killed after that or not.
 #[test]
 fn a_session_is_told_once_that_the_offer_is_another() {
-    for version in VERSIONS {
+    for (version, killed) in
+        VERSIONS.into_iter().flat_map(|version| [(version, true), (version, false)])
+    {
         let mut server = Server::start();
         let client = Client::connect(server.address(), version);
         subscribe(&client, &server);
         server.deploy("--more");
         for told in [true, false] {
+            if !told && killed {
+                server.kill_and_restart();
+            }
             let mut stream = client.listen(server.address());
             publish(&server);
             let (_, message) = next(&mut stream);
@@ -117,6 +123,58 @@ fn a_session_is_told_once_that_the_offer_is_another() {
             }
         }
     }
+}
+
+/// Who takes its stream up from before it was told did not hear it, whatever is written down; who does so
+/// from there on did.
+#[test]
+fn a_session_that_missed_that_the_offer_is_another_is_told_again() {
+    let mut server = Server::start();
+    let client = Client::connect(server.address(), "2025-11-25");
+    subscribe(&client, &server);
+    let begin = client.listen(server.address()).next().unwrap().id.unwrap();
+    server.deploy("--more");
+    let mut heard = begin.clone();
+    for (from_begin, told) in [(true, true), (true, true), (false, false)] {
+        let from = if from_begin { &begin } else { &heard };
+        let mut stream = client.resume(server.address(), from);
+        publish(&server);
+        let (id, message) = next(&mut stream);
+        match told {
+            true => {
+                let method = "notifications/tools/list_changed";
+                assert_eq!(message["method"], method, "{message}");
+                is_update(&next(&mut stream).1);
+                heard = id.unwrap();
+            }
+            false => is_update(&message),
+        }
+        server.kill_and_restart();
+    }
+}
+
+/// Also when it was said on the stream before.
+#[test]
+fn progress_of_a_task_rises_over_a_kill() {
+    let mut server = Server::start();
+    let client = Client::connect(server.address(), "2025-11-25");
+    let mut stream = client.listen(server.address());
+    let params = json!({ "name": "work", "arguments": { "number": 1 }, "task": {},
+                         "_meta": { "progressToken": "p" } });
+    client.request(server.address(), json!(1), "tools/call", params).last();
+    let progress = |stream: &mut Response| loop {
+        let (_, message) = next(stream);
+        if message["method"] == "notifications/progress" {
+            return message["params"]["progress"].clone();
+        }
+    };
+    assert_eq!(progress(&mut stream), 1);
+    server.until("second", 1);
+    server.kill_and_restart();
+    let mut stream = client.listen(server.address());
+    server.until("second", 2);
+    server.open("second");
+    assert_eq!(progress(&mut stream), 2, "0.5 is less than before");
 }
 
 #[test]

@@ -37,6 +37,16 @@ impl Server {
     }
 
     pub(crate) fn up(&mut self) {
+        self.running = Some(self.spawn());
+    }
+
+    /// Another process on the same store, with an address of its own.
+    pub(crate) fn beside(&self) -> Beside {
+        let (child, address) = self.spawn();
+        Beside { child, address }
+    }
+
+    fn spawn(&self) -> (Child, SocketAddr) {
         let mut child = self
             .command()
             .args(["--listen", "127.0.0.1:0"])
@@ -52,7 +62,7 @@ impl Server {
         });
         // Whoever writes to a pipe that nobody reads is stopped.
         std::thread::spawn(move || lines.for_each(drop));
-        self.running = Some((child, address.expect("where it listens")));
+        (child, address.expect("where it listens"))
     }
 
     fn command(&self) -> Command {
@@ -127,6 +137,19 @@ impl Server {
             );
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// A process beside the server, which is killed with this.
+pub(crate) struct Beside {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 }
 

@@ -1,0 +1,66 @@
+//! A session's own stream, of which there is one at a time.
+
+use serde_json::{Value, json};
+
+use crate::{
+    http::Events,
+    site::{Legacy, Site},
+    tasks_2025::{answer, asked, client, elicits, named, yes},
+    tools::{Count, server},
+};
+
+/// Whatever comes on a stream until its server is gone.
+async fn rest(mut events: Events) -> Vec<Value> {
+    let mut all = Vec::new();
+    while let Some(event) = events.next().await {
+        all.push(event);
+    }
+    all
+}
+
+/// The first stays open, as one whose client is gone may for long.
+#[tokio::test]
+async fn the_last_that_was_opened_is_the_one() {
+    let (site, client) = client().await;
+    let first = client.listen().await.events();
+    let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    let mut second = client.listen().await.events();
+    client.result(2, "tasks/get", named(&task)).await;
+    let question = asked(&mut second).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    client.say(&answer(&question, yes())).await;
+    loop {
+        let told = second.next().await.unwrap();
+        assert_eq!(told["method"], "notifications/tasks/status", "{told}");
+        if told["params"]["status"] == "completed" {
+            break;
+        }
+    }
+    site.running.remove_prompt("greet");
+    let told = second.next().await.unwrap();
+    assert_eq!(told["method"], "notifications/prompts/list_changed", "{told}");
+    assert_eq!(client.end().await, 204);
+    let silent = rest(first).await;
+    assert!(silent.iter().all(|event| event["params"]["status"] != "completed"), "{silent:?}");
+    let asked = |event: &&Value| event["method"] == "elicitation/create";
+    assert_eq!(silent.iter().find(asked), None);
+}
+
+/// It was asked on a stream that looks open, and may never have arrived.
+#[tokio::test]
+async fn a_question_goes_to_the_stream_that_takes_the_place() {
+    let site = Site::start(server(&Count::default())).await;
+    let client = Legacy::open(&site, "2025-11-25", elicits()).await;
+    let mut first = client.listen().await.events();
+    let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+    client.result(2, "tasks/get", named(&task)).await;
+    let lost = asked(&mut first).await;
+    let mut second = client.listen().await.events();
+    let question = asked(&mut second).await;
+    assert_eq!(question["params"]["message"], lost["params"]["message"]);
+    assert_ne!(question["id"], lost["id"]);
+    client.say(&answer(&question, yes())).await;
+    let done = client.result(3, "tasks/result", named(&task)).await;
+    assert_eq!(done["content"][0]["text"], "approved: true");
+    drop(first);
+}
