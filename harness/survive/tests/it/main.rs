@@ -8,5 +8,6 @@ mod closed;
 mod notices;
 mod questions;
 mod repeated;
+mod revisions;
 mod server;
 mod sessions;
