@@ -6,6 +6,7 @@ mod calls;
 mod client;
 mod closed;
 mod notices;
+mod piped;
 mod questions;
 mod repeated;
 mod revisions;
