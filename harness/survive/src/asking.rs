@@ -86,6 +86,17 @@ pub(crate) async fn draft(ctx: Context) -> Result<Vec<PromptMessage>> {
     Ok(vec![PromptMessage::user(format!("Write about {name}."))])
 }
 
+/// Says which directories the client works in, before and after they changed.
+#[tool]
+pub(crate) async fn roots(ctx: Context) -> Result<String> {
+    let mut watch = ctx.watch_roots().await?;
+    let before = ctx.roots().await?.len();
+    ctx.step("before", || effect("before")).await?;
+    watch.changed().await?;
+    ctx.step("after", || effect("after")).await?;
+    Ok(format!("{before}, then {}", ctx.roots().await?.len()))
+}
+
 /// Waits until the door is open wide enough.
 #[tool]
 pub(crate) async fn enter(ctx: Context, width: u32) -> Result<String> {

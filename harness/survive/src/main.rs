@@ -14,7 +14,7 @@ use std::{
 use clap::Parser;
 use steadfast::prelude::*;
 
-use asking::{draft, enter, hurry, invite, push, remark, sample};
+use asking::{draft, enter, hurry, invite, push, remark, roots, sample};
 
 #[derive(Parser)]
 struct Args {
@@ -197,6 +197,7 @@ async fn main() -> Result<()> {
     let server = server.tool(rewrite).tool(visits).tool(who).prompt(interview).resource(board);
     let server = server.resource(report).template(file).prompt(draft);
     let server = server.tool(sample).tool(remark).tool(invite).tool(hurry).tool(enter).tool(push);
+    let server = server.tool(roots);
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await
 }

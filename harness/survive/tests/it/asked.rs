@@ -20,7 +20,7 @@ struct Asked {
 
 fn connect(server: &Server) -> Client {
     let info = json!({ "name": "survive", "version": "1" });
-    let can = json!({ "elicitation": {}, "sampling": {} });
+    let can = json!({ "elicitation": {}, "sampling": {}, "roots": { "listChanged": true } });
     Client::introduced(server.address(), "2025-11-25", None, &info, &can)
 }
 
@@ -207,6 +207,30 @@ fn a_resource_asks_and_goes_on_with_the_answer() {
     let response = asked.end(&accepted(json!({ "approve": true })));
     let text = &response["result"]["contents"][0]["text"];
     assert_eq!(text, "the content of plan", "{response}");
+    assert_eq!([asked.server.count("before"), asked.server.count("after")], [1, 1]);
+}
+
+/// Killed while it waits for that, and again when it was said.
+#[test]
+fn that_roots_changed_is_heard_over_a_kill() {
+    let mut asked = called("roots");
+    let answer = |asked: &Asked, question: &Value, roots: Value| {
+        assert_eq!(question["method"], "roots/list", "{question}");
+        asked.answer(question, &json!({ "result": { "roots": roots } }));
+    };
+    let (stream, event, question) = asked.taken_up();
+    answer(&asked, &question, json!([{ "uri": "file:///a" }]));
+    asked.server.until("before", 1);
+    drop(stream);
+    asked.server.kill_and_restart();
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    asked.client.say(asked.server.address(), &changed);
+    asked.server.kill_and_restart();
+    let mut stream = asked.client.resume(asked.server.address(), &event);
+    let (_, question) = next_question(&mut stream);
+    answer(&asked, &question, json!([]));
+    let rest = stream.rest();
+    assert_eq!((rest.len(), text(&rest[0])), (1, "1, then 0"), "{rest:?}");
     assert_eq!([asked.server.count("before"), asked.server.count("after")], [1, 1]);
 }
 
