@@ -39,6 +39,10 @@ fn path(name: &str) -> PathBuf {
 
 /// Does something that can be counted.
 async fn effect(what: &str) -> Result<()> {
+    write(what)
+}
+
+fn write(what: &str) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path("effects"))?;
     file.write_all(format!("{what}\n").as_bytes())?;
     Ok(())
@@ -197,7 +201,10 @@ async fn main() -> Result<()> {
     let server = server.tool(rewrite).tool(visits).tool(who).prompt(interview).resource(board);
     let server = server.resource(report).template(file).prompt(draft);
     let server = server.tool(sample).tool(remark).tool(invite).tool(hurry).tool(enter).tool(push);
-    let server = server.tool(roots);
+    let server = server.tool(roots).on_answer_progress(|said| {
+        // That it is lost is seen.
+        let _ = write(&format!("{}: {} of {:?}", said.tool, said.progress, said.total));
+    });
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await
 }

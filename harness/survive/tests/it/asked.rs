@@ -93,6 +93,25 @@ fn a_sample_is_asked_for_once_and_answered_once() {
     assert_eq!([asked.server.count("before"), asked.server.count("after")], [1, 1]);
 }
 
+/// To another process than the one that asked; and not when it has answered.
+#[test]
+fn how_far_a_client_is_is_heard_after_a_kill() {
+    let asked = called("sample");
+    let token = &asked.question["params"]["_meta"]["progressToken"];
+    assert!(token.is_string(), "{}", asked.question);
+    let say = |progress: f64| {
+        let params = json!({ "progressToken": token, "progress": progress, "total": 4 });
+        let said =
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+        asked.client.say(asked.server.address(), &said);
+    };
+    say(1.0);
+    asked.end(&json!({ "error": { "code": -1, "message": "no" } }));
+    say(2.0);
+    let heard = ["sample: 1 of Some(4.0)", "sample: 2 of Some(4.0)"];
+    assert_eq!(heard.map(|heard| asked.server.count(heard)), [1, 0]);
+}
+
 #[test]
 fn a_clients_error_is_an_error_that_the_author_can_tell() {
     for tool in ["sample", "remark"] {
