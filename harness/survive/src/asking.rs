@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast::prelude::*;
 
-use crate::{Approval, effect};
+use crate::{Approval, effect, slow};
 
 /// What the author sees of an error.
 fn seen(error: &Error) -> String {
@@ -92,17 +92,20 @@ pub(crate) async fn roots(ctx: Context) -> Result<String> {
     let mut watch = ctx.watch_roots().await?;
     let before = ctx.roots().await?.len();
     ctx.step("before", || effect("before")).await?;
+    ctx.log("info", "waiting");
     watch.changed().await?;
     ctx.step("after", || effect("after")).await?;
     Ok(format!("{before}, then {}", ctx.roots().await?.len()))
 }
 
-/// Waits until the door is open wide enough.
+/// Waits until the door is open wide enough, and then for a gate.
 #[tool]
 pub(crate) async fn enter(ctx: Context, width: u32) -> Result<String> {
     ctx.step("before", || effect("before")).await?;
+    ctx.log("info", "waiting");
     let wide = |open: Option<&u32>| open.is_some_and(|open| *open >= width);
     let open = ctx.state(Scope::Owner).wait_until::<u32, _>("door", wide).await?;
+    ctx.step("second", || slow("second")).await?;
     ctx.step("after", || effect("after")).await?;
     Ok(format!("through {}", open.unwrap_or_default()))
 }

@@ -229,6 +229,13 @@ fn a_resource_asks_and_goes_on_with_the_answer() {
     assert_eq!([asked.server.count("before"), asked.server.count("after")], [1, 1]);
 }
 
+/// What was done before it waits is recorded when it says that it does.
+fn until_it_waits(stream: &mut Response) -> String {
+    let (event, said) = stream.message().expect("a line of the log");
+    assert_eq!(said["params"]["data"], "waiting", "{said}");
+    event.unwrap()
+}
+
 /// Killed while it waits for that, and again when it was said.
 #[test]
 fn that_roots_changed_is_heard_over_a_kill() {
@@ -237,10 +244,9 @@ fn that_roots_changed_is_heard_over_a_kill() {
         assert_eq!(question["method"], "roots/list", "{question}");
         asked.answer(question, &json!({ "result": { "roots": roots } }));
     };
-    let (stream, event, question) = asked.taken_up();
+    let (mut stream, _, question) = asked.taken_up();
     answer(&asked, &question, json!([{ "uri": "file:///a" }]));
-    asked.server.until("before", 1);
-    drop(stream);
+    let event = until_it_waits(&mut stream);
     asked.server.kill_and_restart();
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     asked.client.say(asked.server.address(), &changed);
@@ -265,15 +271,19 @@ fn a_wait_for_durable_state_goes_on_over_a_kill() {
     push(&server, 1, 1);
     let mut stream = client.call(server.address(), json!(2), "enter", json!({ "width": 2 }));
     let begun = stream.next().unwrap().id.unwrap();
-    server.until("before", 1);
+    until_it_waits(&mut stream);
     server.kill_and_restart();
     push(&server, 3, 1);
-    assert_eq!(server.count("after"), 0);
+    assert_eq!(server.count("second"), 0);
     push(&server, 4, 5);
-    server.until("after", 1);
+    // Before this begins, what it waited for is recorded.
+    server.until("second", 1);
     push(&server, 5, 0);
     server.kill_and_restart();
-    let response = client.resume(server.address(), &begun).last();
-    assert_eq!(text(&response), "through 5", "{response}");
+    server.open("second");
+    let rest = client.resume(server.address(), &begun).rest();
+    let said: Vec<&Value> = rest.iter().map(|message| &message["params"]["data"]).collect();
+    assert_eq!(said, [&json!("waiting"), &Value::Null], "{rest:?}");
+    assert_eq!(text(&rest[1]), "through 5", "{rest:?}");
     assert_eq!([server.count("before"), server.count("after")], [1, 1]);
 }
