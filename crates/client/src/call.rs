@@ -5,7 +5,8 @@ use std::{pin::Pin, time::Duration};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Bookmark, CallResult, Client, Error, Question, TaskHandle,
+    Bookmark, CallResult, Canceller, Client, Error, Question, TaskHandle,
+    cancel::Stop,
     handlers::{Handlers, listens},
     sending::Sending,
     wire::Exchange,
@@ -20,7 +21,8 @@ pub const IDEMPOTENCY_KEY: &str = "dev.steadfast/idempotency-key";
 /// up to 2025-11-25 the stream is taken up where it broke; in 2026-07-28 the call is made again, if it
 /// has an idempotency key. A call as a task is looked at again and again until it is over.
 ///
-/// Dropped before its end, a plain call of 2026-07-28 is cancelled; all others go on.
+/// Dropped before its end, a plain call of 2026-07-28 without a key is cancelled; all others go on.
+/// [`canceller`](Call::canceller) is for those.
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until it is awaited"]
 pub struct Call {
@@ -32,6 +34,7 @@ pub struct Call {
     key: Option<String>,
     handlers: Handlers,
     bookmark: Bookmark,
+    stop: Stop,
 }
 
 listens!(Call);
@@ -56,6 +59,7 @@ impl Call {
             key: None,
             handlers: Handlers::default(),
             bookmark: Bookmark::default(),
+            stop: Stop::default(),
         }
     }
 
@@ -89,6 +93,22 @@ impl Call {
     #[must_use]
     pub fn bookmark(&self) -> Bookmark {
         self.bookmark.clone()
+    }
+
+    /// Takes the call back while it is awaited elsewhere. To be had when all else is said of the call.
+    ///
+    /// ```no_run
+    /// # async fn example(client: steadfast_client::Client) -> Result<(), steadfast_client::Error> {
+    /// let call = client.call("purchase_order", serde_json::json!({ "item": "desk lamp" }));
+    /// let canceller = call.canceller();
+    /// let running = tokio::spawn(call.into_future());
+    /// canceller.cancel().await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        let (client, bookmark) = (self.client.clone(), self.bookmark.clone());
+        Canceller::new(client, bookmark, self.as_task, self.key.is_some(), self.stop.clone())
     }
 
     fn sending(&self) -> Sending {
@@ -169,9 +189,17 @@ impl Call {
     }
 
     async fn run(self) -> Result<CallResult, Error> {
-        match self.begin().await? {
-            Started::Done(result) => Ok(result),
-            Started::Task(task) => task.wait_with(&self.sending()).await,
+        let ended = async {
+            match self.begin().await? {
+                Started::Done(result) => Ok(result),
+                Started::Task(task) => task.wait_with(&self.sending()).await,
+            }
+        };
+        tokio::select! {
+            // Nothing is sent of what was taken back before.
+            biased;
+            () = self.stop.fired() => Err(Error::Cancelled(Some("it was taken back".into()))),
+            ended = ended => ended,
         }
     }
 }

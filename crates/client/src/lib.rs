@@ -35,6 +35,7 @@
 mod asking;
 mod bookmark;
 mod call;
+mod cancel;
 mod client;
 mod connect;
 mod conversation;
@@ -51,6 +52,7 @@ pub mod wire;
 
 pub use bookmark::Bookmark;
 pub use call::{Call, IDEMPOTENCY_KEY, Resume, Started};
+pub use cancel::Canceller;
 pub use client::Client;
 pub use connect::Connect;
 pub use error::{Error, RpcError};

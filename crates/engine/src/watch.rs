@@ -131,6 +131,8 @@ pub(crate) struct Cursor {
     pub(crate) seen: u64,
     /// The number of the last that was heard.
     heard: u64,
+    /// What is between it and what will be said was said to others, and has to be read from the store.
+    behind: bool,
 }
 
 /// What is new.
@@ -148,6 +150,11 @@ impl Cursor {
     /// was started.
     pub(crate) fn of_new_task() -> Cursor {
         Cursor { seen: 1, ..Cursor::default() }
+    }
+
+    /// All events up to here were read from the store.
+    pub(crate) fn has_read(&mut self, seen: u64) {
+        (self.seen, self.behind) = (seen, false);
     }
 }
 
@@ -200,7 +207,7 @@ impl Feed {
     pub(crate) fn hear(&self, cursor: &mut Cursor) -> News {
         let tail = self.tail();
         let (run, seen) = (cursor.run, cursor.seen);
-        let gap = tail.from > if run == tail.run { seen } else { 0 };
+        let gap = cursor.behind || tail.from > if run == tail.run { seen } else { 0 };
         let new = |of: u64, said: &Said| match said {
             Said::Note { .. } if of == tail.run && gap => false,
             Said::Note { seq, .. } => of > run || of == run && *seq >= seen,
@@ -232,7 +239,8 @@ impl Feed {
     /// For somebody who goes on from here, and looks at the store first.
     pub(crate) fn from(&self, seen: u64) -> Cursor {
         let tail = self.tail();
-        Cursor { looks: tail.looks.wrapping_sub(1), run: tail.run, seen, heard: tail.last }
+        let looks = tail.looks.wrapping_sub(1);
+        Cursor { looks, run: tail.run, seen, heard: tail.last, behind: true }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a task asks its client for: answers of the user, samples of a model, roots.
 
+mod progress;
+mod roots;
 mod schema;
 
 use std::{
@@ -14,6 +16,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use steadfast_core::{Action, Answer, Json};
 use steadfast_engine::{Error, Reply, Result};
+
+pub use progress::AnswerProgress;
+pub(crate) use progress::Listener;
+pub use roots::RootsWatch;
+pub(crate) use roots::{ROOTS_CHANGED, counter};
 
 use crate::{Context, Role, client::InputKind};
 
@@ -146,7 +153,8 @@ impl Context {
         AskSample { question: Question::new(self, "a sample of the client's model"), sample }
     }
 
-    /// Asks for the directories that the client works in.
+    /// Asks for the directories that the client works in, as they are now.
+    /// [`watch_roots`](Context::watch_roots) says when to ask again.
     pub fn roots(&self) -> AskRoots {
         AskRoots { question: Question::new(self, "the client's roots") }
     }

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    ask::Listener,
     catalog::Catalog,
     client::Client,
     limiter::{Counted, Rate},
@@ -79,6 +80,8 @@ pub(crate) struct Front {
     pub(crate) background: TaskTracker,
     /// Calls whose answer was sent, so that the ids of their requests are free again.
     pub(crate) sent: Sent,
+    /// Who wants to know how far clients are with what they are asked.
+    pub(crate) listener: Listener,
     /// What goes into `_meta` of every result of 2026-07-28.
     signature: String,
 }
@@ -91,6 +94,7 @@ impl Front {
         engine: Engine,
         keys: Keys,
         anonymous: Principal,
+        listener: Listener,
     ) -> Arc<Front> {
         let signature =
             json!({ meta::SERVER_INFO: identity.render(Revision::V2026_07_28) }).to_string();
@@ -114,6 +118,7 @@ impl Front {
             draining: CancellationToken::new(),
             background: TaskTracker::new(),
             sent: Sent::default(),
+            listener,
             signature,
         })
     }

@@ -32,7 +32,8 @@ mod wire;
 
 pub use activity::OfCall;
 pub use ask::{
-    Ask, AskRoots, AskSample, AskUrl, Root, Sample, SampleMessage, SampleReply, UrlReply,
+    AnswerProgress, Ask, AskRoots, AskSample, AskUrl, Root, RootsWatch, Sample, SampleMessage,
+    SampleReply, UrlReply,
 };
 pub use catalog::{
     Completing, NoInput, Output, Prompt, PromptArgument, PromptMessage, PromptOutput, PromptResult,

@@ -8,7 +8,8 @@ use steadfast_core::Principal;
 use steadfast_engine::{ActivityContext, Builder, Engine};
 
 use crate::{
-    CredentialKey, Identity, Prompt, Resource, Template, Tool,
+    AnswerProgress, CredentialKey, Identity, Prompt, Resource, Template, Tool,
+    ask::{Listener, counter},
     catalog::{
         Body, Catalog, Change, Offer, PromptBody, PromptEntry, ReadBody, ResourceEntry,
         TemplateEntry, ToolEntry, Unfit,
@@ -34,6 +35,7 @@ pub struct Server {
     resources: Vec<Resource>,
     templates: Vec<Template>,
     engine: Vec<Configure>,
+    listener: Listener,
 }
 
 type Configure = Box<dyn FnOnce(Builder) -> Builder + Send>;
@@ -181,13 +183,33 @@ impl Server {
         &mut self.settings
     }
 
+    /// Hears how far clients are with what tasks ask them: `sampling/createMessage` and
+    /// `elicitation/create` as live requests, up to 2025-11-25. Only then are clients asked to say so
+    /// (`progressToken`). It is called in the process that the client speaks to, while the question is
+    /// open; nothing of it is recorded, and a replay does not hear it again. It must return soon.
+    ///
+    /// ```
+    /// # use steadfast_mcp::{AnswerProgress, Server};
+    /// let server = Server::new("orders").on_answer_progress(|said: AnswerProgress| {
+    ///     println!("{} of {}: {:?}", said.key, said.task, said.progress);
+    /// });
+    /// ```
+    #[must_use]
+    pub fn on_answer_progress(
+        mut self,
+        function: impl Fn(AnswerProgress) + Send + Sync + 'static,
+    ) -> Server {
+        self.listener = Listener::new(function);
+        self
+    }
+
     /// Starts it on an engine that is about to start.
     pub fn start(self, mut engine: Builder) -> Result<Running, Unfit> {
         let keys = Keys::new(self.keys);
         if self.auth.attaches() && keys.is_empty() {
             return Err(Unfit::NoCredentialKey);
         }
-        engine = engine.attach(keys.clone());
+        engine = engine.attach(keys.clone()).tool(counter());
         for change in self.engine {
             engine = change(engine);
         }
@@ -232,6 +254,7 @@ impl Server {
             engine.start(),
             keys,
             principal("anonymous"),
+            self.listener,
         );
         let posted = front.clone();
         front.background.spawn(async move {

@@ -106,11 +106,11 @@ pub mod prelude {
 
     pub use crate::{Flags, Run};
     pub use steadfast_mcp::{
-        Annotations, Auth, Bearer, CallResult, Caller, Completing, Content, Contents, Context,
-        CredentialKey, Icon, Identity, NoInput, OfCall, Output, Prompt, PromptMessage,
-        PromptOutput, PromptResult, Resource, ResourceOutput, Role, Running, Sample, SampleMessage,
-        SampleReply, Secret, Server, Structured, TaskSupport, Template, Tool, ToolAnnotations,
-        UrlReply, protocol_error,
+        Annotations, AnswerProgress, Auth, Bearer, CallResult, Caller, Completing, Content,
+        Contents, Context, CredentialKey, Icon, Identity, NoInput, OfCall, Output, Prompt,
+        PromptMessage, PromptOutput, PromptResult, Resource, ResourceOutput, Role, RootsWatch,
+        Running, Sample, SampleMessage, SampleReply, Secret, Server, Structured, TaskSupport,
+        Template, Tool, ToolAnnotations, UrlReply, protocol_error,
     };
 }
 

@@ -25,9 +25,18 @@ pub(crate) enum Kind {
     Tasks(&'static str),
     /// Over standard streams.
     Piped(&'static str),
+    /// Of a session, and takes its calls back in the middle.
+    Cancels(&'static str),
+    /// Of a session, whose own stream it listens to for what its calls, which have keys, have changed.
+    Listens(&'static str),
 }
 
 impl Kind {
+    /// Its requests have an idempotency key.
+    pub(crate) fn has_key(self) -> bool {
+        matches!(self, Kind::Keyed(_) | Kind::Listens(_))
+    }
+
     pub(crate) fn name(self) -> String {
         match self {
             Kind::Resumes(version) => format!("{version} resumes"),
@@ -38,6 +47,8 @@ impl Kind {
             Kind::Library(version) => format!("{version} library"),
             Kind::Tasks(version) => format!("{version} tasks"),
             Kind::Piped(version) => format!("{version} stdio"),
+            Kind::Cancels(version) => format!("{version} cancels"),
+            Kind::Listens(version) => format!("{version} listens"),
         }
     }
 }
@@ -48,6 +59,12 @@ pub(crate) enum Tool {
     Book,
     Ask,
     Once,
+    /// Changes a resource that its client watches.
+    Tell,
+    /// No tool, but a prompt.
+    Prompt,
+    /// Nor this: a resource.
+    Resource,
 }
 
 impl Tool {
@@ -57,13 +74,16 @@ impl Tool {
             Tool::Book => "book",
             Tool::Ask => "ask",
             Tool::Once => "once",
+            Tool::Tell => "tell",
+            Tool::Prompt => "interview",
+            Tool::Resource => "report",
         }
     }
 
     pub(crate) fn steps(self) -> &'static [&'static str] {
         match self {
             Tool::Work | Tool::Book => &["a", "b", "c"],
-            Tool::Ask => &["a", "b"],
+            Tool::Ask | Tool::Tell | Tool::Prompt | Tool::Resource => &["a", "b"],
             Tool::Once => &["a", "once", "b"],
         }
     }
@@ -71,7 +91,9 @@ impl Tool {
     /// Whether this is the right answer to the call of this number.
     pub(crate) fn is_right(self, number: u64, text: &str) -> bool {
         let details: &[String] = match self {
-            Tool::Work | Tool::Book => &["done".into()],
+            Tool::Work | Tool::Book | Tool::Tell | Tool::Prompt | Tool::Resource => {
+                &["done".into()]
+            }
             Tool::Ask => &[reply(number).to_string()],
             Tool::Once => &["sure".into(), "unsure".into()],
         };

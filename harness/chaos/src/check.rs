@@ -21,6 +21,8 @@ pub(crate) struct Effect {
     pub(crate) step: String,
     pub(crate) task: String,
     pub(crate) life: u32,
+    /// When, in milliseconds.
+    pub(crate) at: i64,
 }
 
 impl Effect {
@@ -32,6 +34,7 @@ impl Effect {
             step: parts.next()?.into(),
             task: parts.next()?.into(),
             life: parts.next()?.parse().ok()?,
+            at: parts.next()?.parse().ok()?,
         })
     }
 }
@@ -42,6 +45,8 @@ pub(crate) struct Case<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tasks: &'a [Task],
     pub(crate) effects: &'a [Effect],
+    /// When each process began to end, of those that were ended.
+    pub(crate) ends: &'a BTreeMap<u32, i64>,
 }
 
 impl Case<'_> {
@@ -104,12 +109,16 @@ impl Case<'_> {
         }
     }
 
-    /// What ends with its connection has completed before, or not at all.
+    /// What ends with its connection, or was taken back, has completed before, or not at all.
     fn check_end(&self, task: &Task, wrong: &mut Vec<String>) {
         let (Some(closed), Some(ended)) = (self.call.closed, task.info.ended) else { return };
         if task.info.status == Status::Completed && ended.0 > closed + SLOW {
             let late = ended.0 - closed;
-            wrong.push(format!("it went on for {late} ms after its connection was closed"));
+            let why = match self.call.kind {
+                Kind::Cancels(_) => "it was taken back",
+                _ => "its connection was closed",
+            };
+            wrong.push(format!("it went on for {late} ms after {why}"));
         }
     }
 
@@ -118,6 +127,7 @@ impl Case<'_> {
         let of_it = |effect: &&Effect| effect.task == info.id.as_str();
         let effects: Vec<&Effect> = self.effects.iter().filter(of_it).collect();
         check_order(tool, &effects, wrong);
+        check_lives(task, &effects, self.ends, wrong);
         let times = |step: &str, undone: bool| {
             effects.iter().filter(|effect| effect.step == step && effect.undone == undone).count()
         };
@@ -149,6 +159,27 @@ impl Case<'_> {
                 }
             }
             status => wrong.push(format!("it never ended: {status}")),
+        }
+    }
+}
+
+/// A step takes effect once, and once more for each process that was ended between its effect and its
+/// record: never when it is recorded, and never while the process of the time before lives.
+fn check_lives(
+    task: &Task,
+    effects: &[&Effect],
+    ends: &BTreeMap<u32, i64>,
+    wrong: &mut Vec<String>,
+) {
+    let mut before: BTreeMap<(&str, bool), &Effect> = BTreeMap::new();
+    for effect in effects {
+        let Effect { step, undone, life, at, .. } = effect;
+        if !undone && task.recorded_at.get(step).is_some_and(|recorded| recorded < at) {
+            wrong.push(format!("{step} took effect in life {life} after it was recorded"));
+        }
+        let Some(last) = before.insert((step, *undone), effect) else { continue };
+        if last.life != *life && ends.get(&last.life).is_none_or(|end| end > at) {
+            wrong.push(format!("{step} took effect in life {life}, and life {} lives", last.life));
         }
     }
 }

@@ -121,12 +121,12 @@ fn judge(world: &World, tasks: &BTreeMap<u64, Vec<store::Task>>) -> Result<usize
         let effect = Effect::read(line).ok_or_else(|| format!("the effect {line:?}"))?;
         effects.entry(effect.number).or_default().push(effect);
     }
-    let calls = world.book.calls();
+    let (calls, ends) = (world.book.calls(), world.ends());
     let (mut rows, mut count): (BTreeMap<String, Row>, usize) = Default::default();
     for (number, call) in calls.iter() {
         let tasks = tasks.get(number).map_or(&[][..], Vec::as_slice);
         let effects = effects.get(number).map_or(&[][..], Vec::as_slice);
-        let case = Case { number: *number, call, tasks, effects };
+        let case = Case { number: *number, call, tasks, effects, ends: &ends };
         rows.entry(call.kind.name()).or_default().add(&case);
         let wrong = case.check();
         if wrong.is_empty() {
@@ -144,8 +144,11 @@ fn judge(world: &World, tasks: &BTreeMap<u64, Vec<store::Task>>) -> Result<usize
     others.extend(strange.map(|number| format!("there is a task of the unknown call {number}")));
     let sum = report::table(&rows);
     others.extend(panics(world)?);
-    for (name, row) in rows.iter().filter(|(_, row)| row.answered == 0) {
-        let _ = row;
+    let in_vain = |(name, row): &(&String, &Row)| {
+        // Who takes calls back need not wait for an answer.
+        row.answered == 0 && !(name.ends_with("cancels") && row.taken_back > 0)
+    };
+    for (name, _) in rows.iter().filter(in_vain) {
         others.push(format!("no call of {name} was answered, so nothing was tried"));
     }
     if sum.taken_back == 0 || sum.resumes == 0 {

@@ -17,7 +17,7 @@ use tokio::{
 use crate::world::World;
 
 /// Starts it, and says to the proxy where it is.
-async fn start(world: &Arc<World>) -> Option<Child> {
+async fn start(world: &Arc<World>) -> Option<(u32, Child)> {
     let (life, mut command) = world.command();
     command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
@@ -38,14 +38,15 @@ async fn start(world: &Arc<World>) -> Option<Child> {
     });
     let address = timeout(Duration::from_secs(20), address).await.ok()?.ok()?;
     world.serve_at(Some(address));
-    Some(child)
+    Some((life, child))
 }
 
 /// Ends it: at once, or as who deploys does.
-async fn end(world: &World, mut child: Child, kindly: bool) {
+async fn end(world: &World, (life, mut child): (u32, Child), kindly: bool) {
     if let Ok(Some(status)) = child.try_wait() {
         world.wrong(format!("the server has ended by itself: {status}"));
     }
+    world.ends_now(life);
     if !kindly {
         let _ = child.kill().await;
         world.serve_at(None);
@@ -70,7 +71,7 @@ pub(crate) async fn torment(world: Arc<World>) -> Option<Child> {
     loop {
         sleep(Duration::from_millis(1_000 + dice.below(3_000))).await;
         if world.is_calm() {
-            return Some(child);
+            return Some(child.1);
         }
         end(&world, child, dice.chance(20)).await;
         sleep(Duration::from_millis(dice.below(300))).await;

@@ -1,7 +1,16 @@
 //! The server that is killed. Each call has a number of its own, and what its steps really do is a line
-//! each in a file: which call, whether it was done or undone, which step, which task, which process.
+//! each in a file: which call, whether it was done or undone, which step, which task, which process, when.
 
-use std::{fs::OpenOptions, io::Write, path::PathBuf, sync::OnceLock, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    path::PathBuf,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use clap::Parser;
 use steadfast::prelude::*;
@@ -20,7 +29,7 @@ struct Args {
     /// How long a call in rounds waits for its client to come back.
     #[arg(long, default_value_t = 15)]
     wait_seconds: u64,
-    /// Is wrong on purpose, to show that it would be seen: `twice`, `left` or `wrong`.
+    /// Is wrong on purpose, to show that it would be seen: `twice`, `again`, `left` or `wrong`.
     #[arg(long, hide = true)]
     mutant: Option<String>,
 }
@@ -43,7 +52,8 @@ fn is_wrong(how: &str, number: u64) -> bool {
 fn effect(number: u64, what: &str, step: &str, task: &str) -> Result<()> {
     let Some(place) = PLACE.get() else { return Ok(()) };
     let mut file = OpenOptions::new().create(true).append(true).open(&place.effects)?;
-    let line = format!("{number}\t{what}\t{step}\t{task}\t{}\n", place.life);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let line = format!("{number}\t{what}\t{step}\t{task}\t{}\t{now}\n", place.life);
     file.write_all(line.as_bytes())?;
     Ok(())
 }
@@ -93,7 +103,16 @@ fn answer(tool: &str, number: u64, detail: impl std::fmt::Display) -> String {
 async fn work(ctx: Context, number: u64) -> Result<String> {
     for (n, step) in ["a", "b", "c"].into_iter().enumerate() {
         let task = ctx.task_id().to_string();
-        ctx.step(step, || act(number, step, task.clone(), 1)).await?;
+        let ran = AtomicBool::new(false);
+        let run = || {
+            ran.store(true, Ordering::Relaxed);
+            act(number, step, task.clone(), 1)
+        };
+        ctx.step(step, run).await?;
+        if is_wrong("again", number) && !ran.load(Ordering::Relaxed) {
+            // It was recorded, in a process that is gone.
+            effect(number, "do", step, &task)?;
+        }
         ctx.progress((n + 1) as f64, Some(3.0), Some(step));
     }
     Ok(answer("work", number, "done"))
@@ -148,11 +167,49 @@ async fn once(ctx: Context, number: u64) -> Result<String> {
     Ok(answer("once", number, sure))
 }
 
+/// Changes a board between two steps, and says so.
+#[tool]
+async fn tell(ctx: Context, number: u64, board: String) -> Result<String> {
+    step(&ctx, number, "a", 1).await?;
+    if !is_wrong("silent", number) {
+        ctx.resource_updated(format!("chaos://boards/{board}"))?;
+    }
+    step(&ctx, number, "b", 1).await?;
+    Ok(answer("tell", number, "done"))
+}
+
+/// A board that is written on.
+#[resource("chaos://boards/{name}")]
+async fn board(name: String) -> Result<String> {
+    Ok(name)
+}
+
+/// The two steps of what is no tool.
+async fn two_steps(ctx: &Context, kind: &str, number: &str) -> Result<String> {
+    let number = number.parse()?;
+    step(ctx, number, "a", 1).await?;
+    step(ctx, number, "b", 1).await?;
+    Ok(answer(kind, number, "done"))
+}
+
+/// A prompt of two steps.
+#[prompt]
+async fn interview(ctx: Context, number: String) -> Result<Vec<PromptMessage>> {
+    Ok(vec![PromptMessage::user(two_steps(&ctx, "interview", &number).await?)])
+}
+
+/// A resource of two steps.
+#[resource("chaos://reports/{number}")]
+async fn report(ctx: Context, number: String) -> Result<String> {
+    two_steps(&ctx, "report", &number).await
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let Args { flags, effects, life, wait_seconds, mutant } = Args::parse();
     let _ = PLACE.set(Place { effects, life, mutant });
     let mut server = Server::new("chaos").tool(work).tool(book).tool(ask).tool(once);
+    server = server.tool(tell).prompt(interview).template(report).template(board);
     let settings = server.settings_mut();
     settings.request_state_life = Duration::from_secs(wait_seconds);
     // The clients are one principal, and in a hurry.

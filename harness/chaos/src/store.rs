@@ -20,6 +20,8 @@ pub(crate) struct Task {
     pub(crate) info: TaskInfo,
     /// How often the end of each step is in its history.
     pub(crate) recorded: BTreeMap<String, u32>,
+    /// When it first was, in milliseconds.
+    pub(crate) recorded_at: BTreeMap<String, i64>,
     /// It does not know whether its step that runs at most once did.
     pub(crate) unsure: bool,
     /// Its history, a line each.
@@ -79,16 +81,23 @@ async fn list(tasks: &Tasks) -> Result<Vec<TaskInfo>, Error> {
 async fn read(tasks: &Tasks, info: TaskInfo) -> Result<(u64, Task), Error> {
     // Longer than any history here.
     let history = tasks.history(&info.id, Order::OldestFirst, None, 1_000).await?;
-    let mut task = Task { info, recorded: BTreeMap::new(), unsure: false, history: Vec::new() };
+    let mut task = Task {
+        info,
+        recorded: BTreeMap::new(),
+        recorded_at: BTreeMap::new(),
+        unsure: false,
+        history: Vec::new(),
+    };
     let mut number = 0;
     for entry in history.entries {
         match &entry.event {
             Event::Started { input, .. } => {
                 let input: Value = input.read().unwrap_or_default();
-                number = input["number"].as_u64().unwrap_or_default();
+                number = number_of(&input).or(number_of(&input["values"])).unwrap_or_default();
             }
             Event::StepCompleted { name, .. } | Event::StepFailed { name, .. } => {
                 *task.recorded.entry(name.clone()).or_default() += 1;
+                task.recorded_at.entry(name.clone()).or_insert(entry.at.0);
                 task.unsure |= matches!(entry.event, Event::StepFailed { .. });
             }
             _ => {}
@@ -96,4 +105,10 @@ async fn read(tasks: &Tasks, info: TaskInfo) -> Result<(u64, Task), Error> {
         task.history.push(format!("{:?} {:?}", entry.at, entry.event));
     }
     Ok((number, task))
+}
+
+/// The number of a call. Prompts and resources have it as a text.
+fn number_of(input: &Value) -> Option<u64> {
+    let number = &input["number"];
+    number.as_u64().or_else(|| number.as_str()?.parse().ok())
 }

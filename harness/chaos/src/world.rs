@@ -32,6 +32,8 @@ pub(crate) struct World {
     /// No more faults, and no new calls.
     calm: AtomicBool,
     lives: AtomicU32,
+    /// When each process began to end, of those that were ended.
+    ends: Mutex<BTreeMap<u32, i64>>,
     pub(crate) connections: AtomicU64,
     pub(crate) faults: AtomicU64,
     pub(crate) kills: AtomicU64,
@@ -60,6 +62,7 @@ impl World {
             watched: Mutex::default(),
             calm: AtomicBool::new(false),
             lives: AtomicU32::new(0),
+            ends: Mutex::default(),
             connections: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             kills: AtomicU64::new(0),
@@ -94,9 +97,17 @@ impl World {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
         if let Some(number) = watched {
             self.book.note(number, "its connection is closed");
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.book.change(number, |call| call.closed = i64::try_from(since.as_millis()).ok());
+            self.book.change(number, |call| call.closed = Some(now()));
         }
+    }
+
+    /// This process is about to be ended: from now on another may go on with what it is at.
+    pub(crate) fn ends_now(&self, life: u32) {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).insert(life, now());
+    }
+
+    pub(crate) fn ends(&self) -> BTreeMap<u32, i64> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn wrong(&self, what: String) {
@@ -137,4 +148,10 @@ impl World {
     pub(crate) fn has_mutant(&self, name: &str) -> bool {
         self.mutant.as_deref() == Some(name)
     }
+}
+
+/// Milliseconds since 1970, as tasks have them.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

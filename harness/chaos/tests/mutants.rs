@@ -40,6 +40,11 @@ fn a_step_that_takes_effect_twice() {
 }
 
 #[test]
+fn a_recorded_step_that_runs_again_in_a_later_life() {
+    is_reported("again", "after it was recorded");
+}
+
+#[test]
 fn a_call_that_is_left_half_done() {
     is_reported("left", "is left half done");
 }
@@ -47,6 +52,16 @@ fn a_call_that_is_left_half_done() {
 #[test]
 fn a_call_that_goes_on_without_its_client() {
     is_reported("unbound", "after its connection was closed");
+}
+
+#[test]
+fn a_call_that_goes_on_though_it_was_taken_back() {
+    is_reported("deaf", "after it was taken back");
+}
+
+#[test]
+fn a_change_that_a_listener_never_hears_of() {
+    is_reported("silent", "changes, and heard of");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A server to be killed. What its tools really do is a line each in a file, which outlives the process;
 //! and they wait for files that a test makes, so that it is killed where the test wants it.
 
+mod asking;
+
 use std::{
     fs::OpenOptions,
     io::Write,
@@ -12,6 +14,8 @@ use std::{
 use clap::Parser;
 use steadfast::prelude::*;
 
+use asking::{draft, enter, hurry, invite, push, remark, roots, sample};
+
 #[derive(Parser)]
 struct Args {
     #[command(flatten)]
@@ -22,6 +26,9 @@ struct Args {
     /// Offers one more tool, as after a deploy.
     #[arg(long)]
     more: bool,
+    /// How long a stream lives, in milliseconds, before its client is sent away.
+    #[arg(long)]
+    stream_life: Option<u64>,
 }
 
 static DIR: OnceLock<PathBuf> = OnceLock::new();
@@ -32,6 +39,10 @@ fn path(name: &str) -> PathBuf {
 
 /// Does something that can be counted.
 async fn effect(what: &str) -> Result<()> {
+    write(what)
+}
+
+fn write(what: &str) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path("effects"))?;
     file.write_all(format!("{what}\n").as_bytes())?;
     Ok(())
@@ -141,6 +152,29 @@ async fn announce(ctx: Context, uri: String) -> Result<()> {
     ctx.resource_updated(&uri)
 }
 
+/// Writes on the board, and waits for a gate before it writes again.
+#[tool]
+async fn rewrite(ctx: Context) -> Result<()> {
+    ctx.step("write", || effect("write")).await?;
+    ctx.resource_updated("test://board")?;
+    ctx.step("second", || slow("second")).await?;
+    ctx.step("write", || effect("write")).await?;
+    ctx.resource_updated("test://board")
+}
+
+/// Says all that is known of who calls, as JSON.
+#[tool]
+async fn who(ctx: Context) -> Result<String> {
+    let caller = ctx.caller();
+    let known = serde_json::json!({
+        "principal": caller.principal,
+        "revision": caller.revision.map(|revision| revision.name()),
+        "client": caller.client_info,
+        "capabilities": caller.capabilities,
+    });
+    Ok(known.to_string())
+}
+
 /// How often it was called in this session, and by this principal.
 #[tool]
 async fn visits(ctx: Context) -> Result<String> {
@@ -166,11 +200,18 @@ async fn interview(ctx: Context, topic: String) -> Result<Vec<PromptMessage>> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Args { flags, dir, more } = Args::parse();
+    let Args { flags, dir, more, stream_life } = Args::parse();
     let _ = DIR.set(dir);
-    let server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
-    let server = server.tool(announce).tool(visits).prompt(interview).resource(board);
-    let server = server.resource(report).template(file);
+    let mut server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
+    server.settings_mut().stream_life = stream_life.map(Duration::from_millis);
+    let server = server.tool(announce).tool(rewrite).tool(visits).tool(who);
+    let server = server.prompt(interview).resource(board);
+    let server = server.resource(report).template(file).prompt(draft);
+    let server = server.tool(sample).tool(remark).tool(invite).tool(hurry).tool(enter).tool(push);
+    let server = server.tool(roots).on_answer_progress(|said| {
+        // That it is lost is seen.
+        let _ = write(&format!("{}: {} of {:?}", said.tool, said.progress, said.total));
+    });
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await
 }

@@ -4,6 +4,7 @@ mod lines;
 mod request;
 mod said;
 mod session;
+mod settings;
 mod stream;
 
 use std::{

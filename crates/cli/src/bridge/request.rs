@@ -29,6 +29,8 @@ pub(super) struct InFlight {
     /// The client has taken it back: nothing more is written for it.
     cancelled: Arc<AtomicBool>,
     stateless: bool,
+    /// It has an idempotency key.
+    keyed: bool,
 }
 
 /// The version that a request of 2026-07-28 or later names.
@@ -40,20 +42,28 @@ impl Bridge {
     /// Begins a request, beside those that are at work.
     pub(super) fn begin(self: Arc<Self>, line: String, message: Value) {
         let (key, stateless) = (message["id"].to_string(), version(&message).is_some());
+        let keyed = !message["params"]["_meta"][IDEMPOTENCY_KEY].is_null();
         let way = self.on_the_way();
         // It is entered before it can be over.
         let mut in_flight = lock(&self.in_flight);
         let work = tokio::spawn(self.clone().request(line, message, way));
         let work = work.abort_handle();
-        in_flight.insert(key, InFlight { work, cancelled: Arc::default(), stateless });
+        let cancelled = Arc::default();
+        in_flight.insert(key, InFlight { work, cancelled, stateless, keyed });
     }
 
-    /// Takes a request back. Where there are no sessions, to close its stream is to say so.
+    /// Takes a request back. Where there are no sessions, to close its stream is to say so; work that has
+    /// an idempotency key goes on then, since only the request is cancelled by that.
     pub(super) fn cancel(&self, line: String, id: &Value) {
         let key = id.to_string();
         let mut in_flight = lock(&self.in_flight);
         match in_flight.get(&key) {
             Some(one) if one.stateless => {
+                if one.keyed {
+                    eprintln!(
+                        "steadfast: request {key} is taken back; its work goes on under its key"
+                    );
+                }
                 one.work.abort();
                 in_flight.remove(&key);
             }
@@ -142,6 +152,9 @@ impl Bridge {
                 way = None;
             }
             while let Some(text) = exchange.next().await? {
+                if kind(&text) == Some(Kind::Response) && version(message).is_none() {
+                    self.granted(message);
+                }
                 if message["method"] == "initialize" {
                     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
                     self.opened(line, exchange.session(), &answer);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use steadfast_client::{
     Error,
-    wire::{Exchange, Headers, Message, Outgoing, headers},
+    wire::{Exchange, Headers, Kind, Message, Outgoing, headers, kind},
 };
 use tokio::task::AbortHandle;
 
-use super::{Bridge, lock};
+use super::{Bridge, lock, settings::Settings};
 
 /// What is known of the session.
 #[derive(Default)]
@@ -21,6 +21,7 @@ pub(super) struct Session {
     /// How many there were before this one.
     pub(super) generation: u64,
     pub(super) stream: Option<AbortHandle>,
+    settings: Settings,
 }
 
 impl Bridge {
@@ -32,6 +33,16 @@ impl Bridge {
         known.version = Some(version.to_owned());
         known.opening = Some(opening.to_owned());
         known.generation += 1;
+    }
+
+    /// A request of the session was granted.
+    pub(super) fn granted(&self, request: &Value) {
+        let mut known = lock(&self.session);
+        match request["method"] == "initialize" {
+            // The client itself begins anew.
+            true => known.settings = Settings::default(),
+            false => known.settings.note(request),
+        }
     }
 
     pub(super) fn has_session(&self) -> bool {
@@ -52,7 +63,8 @@ impl Bridge {
     }
 
     /// Begins a new session in place of one that the server no longer knows: it was idle for too long,
-    /// and a client of stdio has no way to hear of that. Once, however many find out.
+    /// and a client of stdio has no way to hear of that. What the client had set is set again. Once,
+    /// however many find out.
     pub(super) async fn renew(self: &Arc<Self>, old: u64) -> Result<(), Error> {
         let _one = self.renewing.lock().await;
         if self.generation() != old {
@@ -72,7 +84,28 @@ impl Bridge {
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
         self.opened(&opening, exchange.session(), &answer);
         self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        self.set_again().await;
         self.open_stream();
         Ok(())
+    }
+
+    async fn set_again(&self) {
+        let requests = lock(&self.session).settings.requests();
+        for request in requests {
+            let outgoing = Outgoing {
+                headers: self.session_headers(),
+                message: Message::fixed(request.to_string()),
+                in_session: true,
+                repeatable: true,
+            };
+            let mut exchange = Exchange::new(self.link.clone(), outgoing, self.patience);
+            let failed = match exchange.next().await {
+                Ok(Some(answer)) if kind(&answer) == Some(Kind::Response) => continue,
+                Ok(answer) => answer.unwrap_or_default(),
+                Err(error) => error.to_string(),
+            };
+            let method = request["method"].as_str().unwrap_or_default();
+            eprintln!("steadfast: {method} failed in the new session: {failed}");
+        }
     }
 }

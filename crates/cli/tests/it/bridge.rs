@@ -200,6 +200,52 @@ fn a_session_that_the_server_has_forgotten_is_begun_anew() {
 }
 
 #[test]
+fn a_session_that_is_begun_anew_has_what_the_client_had_set() {
+    let mut server = Server::with(&["--session-idle-seconds", "1"]);
+    let mut client = Client::legacy(&server, "2025-11-25");
+    client.request(&json!(1), "resources/subscribe", json!({ "uri": "test://board" }));
+    client.request(&json!(2), "logging/setLevel", json!({ "level": "error" }));
+    for id in [1, 2] {
+        assert_eq!(client.answer(&json!(id))["result"], json!({}));
+    }
+    server.kill();
+    // Longer than it may be idle.
+    std::thread::sleep(Duration::from_millis(1_400));
+    server.up();
+    server.open("second");
+    client.call(&json!(3), "work", json!({ "number": 3 }));
+    assert_eq!(client.text(&json!(3)), "3");
+    let heard = client.heard();
+    let logs = heard.iter().filter(|message| message["method"] == "notifications/message");
+    assert_eq!(logs.count(), 0, "{heard:?}");
+    let mut other = Client::legacy(&server, "2025-11-25");
+    other.call(&json!(1), "publish", json!({}));
+    client.find(|message| message["method"] == "notifications/resources/updated");
+    let ended = client.program.end();
+    assert!(!ended.out.contains("again:"), "none of the client's business: {ended:?}");
+}
+
+/// A client of 2026-07-28 has no way to take more back than its request.
+#[test]
+fn of_2026_07_28_what_is_taken_back_with_a_key_goes_on_under_it() {
+    let server = Server::start();
+    let mut client = Client::modern(&server, &[], false);
+    client.key("k");
+    client.call(&json!(7), "work", json!({ "number": 1 }));
+    server.until("second", 1);
+    client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": { "requestId": 7 } }));
+    client.program.until_said("its work goes on under its key");
+    server.open("second");
+    server.until("last", 1);
+    client.call(&json!(8), "work", json!({ "number": 1 }));
+    assert_eq!(client.text(&json!(8)), "1");
+    assert_eq!([server.count("first"), server.count("last")], [1, 1]);
+    let ended = client.program.end();
+    assert!(!ended.out.contains("\"id\":7"), "{ended:?}");
+}
+
+#[test]
 fn nonsense_is_answered_and_does_no_harm() {
     let server = Server::start();
     let mut client = Client::modern(&server, &[], false);

@@ -1,8 +1,11 @@
-//! `steadfast dev`, on a project that has no dependencies.
+//! `steadfast dev`, on projects that have no dependencies, so that they build in a moment.
 
 use std::path::{Path, PathBuf};
 
-use crate::{process::Program, server::until};
+use crate::{
+    process::Program,
+    server::{FLAGS, ROLE, Server, until},
+};
 
 /// A server that writes down that it runs, and with what.
 fn source(version: &str) -> String {
@@ -84,6 +87,55 @@ fn a_change_is_built_and_the_server_restarted_and_what_does_not_build_leaves_it_
     let ended = program.end();
     assert_eq!(ended.code(), 0, "{ended:?}");
     assert!(!is_running(&two), "it leaves nothing behind");
+}
+
+/// A program that says which build it is, and then becomes the server of these tests: to build a server
+/// with all that it depends on would take minutes, and what is rebuilt and restarted is the same to
+/// `steadfast dev` and to the clients.
+fn becomes_a_server(build: &str, effects: &Path) -> String {
+    let program = std::env::current_exe().unwrap();
+    format!(
+        r#"use std::{{fs::OpenOptions, io::Write, os::unix::process::CommandExt, process::Command}};
+        fn main() {{
+            let mut file = OpenOptions::new().create(true).append(true).open({effects:?}).unwrap();
+            file.write_all(b"{build}\n").unwrap();
+            let failed = Command::new({program:?}).args({ROLE:?}).exec();
+            panic!("{{failed}}");
+        }}"#
+    )
+}
+
+#[test]
+fn a_call_of_a_connected_client_survives_the_rebuild_and_the_restart() {
+    let mut home = Server::down();
+    home.flag("--drain-seconds=1");
+    let effects = home.dir().join("effects");
+    let project = Project::new();
+    project.write(&becomes_a_server("build one", &effects));
+    let program = Program::with(&["dev", "--grace", "5"], |command| {
+        command.current_dir(project.dir.path()).env(FLAGS, home.flags());
+        command.env("CARGO_TARGET_DIR", project.dir.path().join("target"));
+    });
+    let url = home.url();
+    // Both wait until there is a server at all.
+    let session =
+        ["call", &url, "work", "--arg", "number=7", "--plain", "--revision", "2025-11-25"];
+    let session = Program::start(&session);
+    let keyed = ["call", &url, "work", "--arg", "number=8", "--plain", "--key", "k"];
+    let keyed = Program::start(&keyed);
+    home.until("second", 2);
+    project.write(&becomes_a_server("build two", &effects));
+    // What they were at goes on in the new server.
+    home.until("second", 4);
+    home.open("second");
+    for (client, number) in [(session, "7"), (keyed, "8")] {
+        let ended = client.end();
+        assert_eq!((ended.code(), ended.out.trim()), (0, number), "{ended:?}");
+    }
+    program.signal("TERM");
+    assert_eq!(program.end().code(), 0);
+    let counts = ["build one", "build two", "first", "last"].map(|effect| home.count(effect));
+    assert_eq!(counts, [1, 1, 2, 2]);
 }
 
 #[test]

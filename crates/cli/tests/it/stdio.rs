@@ -51,6 +51,11 @@ impl Client {
         client
     }
 
+    /// From now on requests have this idempotency key.
+    pub(crate) fn key(&mut self, key: &str) {
+        self.meta["dev.steadfast/idempotency-key"] = json!(key);
+    }
+
     pub(crate) fn say(&mut self, message: &Value) {
         self.program.line(&message.to_string());
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
 mod broken;
+mod cancelled;
 mod questions;
 mod server;
 mod sessions;

@@ -12,7 +12,10 @@ use std::{
 use clap::Parser;
 use steadfast::Flags;
 
-const FLAGS: &str = "STEADFAST_TEST_SERVER";
+/// What says to this program that it is the server, and with which flags, a line each.
+pub(crate) const FLAGS: &str = "STEADFAST_TEST_SERVER";
+/// The arguments that it needs for that.
+pub(crate) const ROLE: [&str; 4] = ["--exact", "server::as_a_process", "--ignored", "--nocapture"];
 
 #[derive(Parser)]
 struct Args {
@@ -58,7 +61,14 @@ impl Server {
         Server { dir, port: free_port(), running: None, more: Vec::new() }
     }
 
-    pub(crate) fn up(&mut self) {
+    /// From the next start on with this flag as well.
+    #[allow(dead_code)]
+    pub(crate) fn flag(&mut self, flag: &str) {
+        self.more.push(flag.to_owned());
+    }
+
+    /// The flags that it is started with.
+    pub(crate) fn flags(&self) -> String {
         let dir = self.dir.path().display();
         let mut flags = format!(
             "server\n--listen\n127.0.0.1:{}\n--store\n{dir}/store.db\n--dir\n{dir}",
@@ -67,9 +77,13 @@ impl Server {
         for flag in &self.more {
             flags += &format!("\n{flag}");
         }
+        flags
+    }
+
+    pub(crate) fn up(&mut self) {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "server::as_a_process", "--ignored", "--nocapture"])
-            .env(FLAGS, flags)
+            .args(ROLE)
+            .env(FLAGS, self.flags())
             .current_dir(self.dir.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

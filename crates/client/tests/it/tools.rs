@@ -123,6 +123,18 @@ async fn greet(
     Ok(format!("Hello, {name}!"))
 }
 
+/// A board that is written on.
+#[resource("test://board")]
+async fn board() -> Result<String> {
+    Ok("written".into())
+}
+
+/// Writes on the board.
+#[tool]
+async fn publish(ctx: Context) -> Result<()> {
+    ctx.resource_updated("test://board")
+}
+
 /// Has a parameter that goes out as a header as well.
 #[tool]
 async fn route(#[schemars(extend("x-mcp-header" = "Region"))] region: String) -> Result<String> {
@@ -142,6 +154,8 @@ pub(crate) fn serve(flags: Flags, dir: PathBuf) -> Result<()> {
             .tool(fail)
             .tool(greet)
             .tool(route)
+            .tool(publish)
+            .resource(board)
             .run_with(flags),
     )
 }

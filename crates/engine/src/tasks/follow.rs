@@ -63,7 +63,7 @@ impl Follow {
                 News::Look => {
                     let (info, events) = self.tasks.look(&self.id, self.cursor.seen).await?;
                     let seen = events.last().map_or(self.cursor.seen, |last| last.seq + 1);
-                    self.cursor.seen = seen;
+                    self.cursor.has_read(seen);
                     let notes = events.into_iter().filter_map(|entry| match entry.event {
                         Event::Noted { note, .. } => Some(Said::Note { seq: entry.seq, note }),
                         _ => None,

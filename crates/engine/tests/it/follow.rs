@@ -92,6 +92,22 @@ async fn who_comes_later_hears_what_is_recorded_and_whatever_is_new() {
     assert_eq!(listen(&mut follow).await.0, kept);
 }
 
+/// Somebody else has heard it all, so that it is here, and need not be read from the store for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_on_from_a_point_hears_all_behind_it_though_another_has_heard_it() {
+    let (place, ledger) = (Place::new(), Ledger::default());
+    let life = place.start(|builder| builder.tool(tool("talks", &ledger, talks)));
+    let tasks = life.engine.tasks(ada());
+    let (started, mut first) = tasks.start("talks", &()).and_follow().await.unwrap();
+    let all = listen(&mut first).await.0;
+    assert_eq!(all.len(), FIRST.len());
+    for seen in 0..=1 {
+        // There is nothing said in the event before.
+        let mut second = tasks.follow(&started.id, seen).await.unwrap();
+        assert_eq!(listen(&mut second).await.0, all, "from {seen}");
+    }
+}
+
 async fn waits(gate: Arc<Notify>, ctx: Context, _: ()) -> Result<()> {
     ctx.log("info", "waiting");
     ctx.step("wait", || async {

@@ -54,6 +54,12 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
                 return !may_pass(&error);
             }
         }
+        Message::Notification { method, params } if method == "notifications/progress" => {
+            front.hear_progress(session, params.map_or("{}", |params| params.get())).await;
+        }
+        Message::Notification { method, .. } if method == "notifications/roots/list_changed" => {
+            return front.hear_of_roots(session).await;
+        }
         Message::Response { id: Id::Text(id), outcome } => {
             let read = |raw: &serde_json::value::RawValue| {
                 serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)

@@ -4,6 +4,7 @@ mod call;
 mod companion;
 mod completion;
 mod follow;
+mod heard;
 mod lifecycle;
 mod listen;
 mod lost;

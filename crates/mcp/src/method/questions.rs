@@ -23,6 +23,18 @@ pub(super) struct Open {
     params: Option<Value>,
 }
 
+impl Open {
+    /// Puts something into the `_meta` of the request.
+    fn put_meta(&mut self, name: &str, value: Value) {
+        if let Value::Object(params) = self.params.get_or_insert_with(|| json!({})) {
+            match params.entry("_meta").or_insert_with(|| json!({})) {
+                Value::Object(meta) => drop(meta.insert(name.into(), value)),
+                other => *other = json!({ name: value }),
+            }
+        }
+    }
+}
+
 /// The open questions that this client can be asked, in its own revision's words.
 pub(super) fn open(info: &TaskInfo, client: &Client) -> Vec<Open> {
     if !InputKind::ALL.iter().any(|kind| client.capabilities.can(*kind)) {
@@ -152,26 +164,19 @@ impl Front {
             let Some(times) = session.ask(info.id.as_str(), &question.key, on, of_call) else {
                 continue;
             };
+            let id = Routed::name(&info.id, &question.key, times);
             if let Some(task) = related {
-                let related = json!({ meta::RELATED_TASK: { "taskId": task } });
-                match question.params.get_or_insert_with(|| json!({})) {
-                    Value::Object(params) => match params.get_mut("_meta") {
-                        Some(Value::Object(meta)) => {
-                            meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": task }));
-                        }
-                        _ => {
-                            params.insert("_meta".into(), related);
-                        }
-                    },
-                    _ => continue,
-                }
+                question.put_meta(meta::RELATED_TASK, json!({ "taskId": task }));
+            }
+            if self.listener.listens() && question.method != "roots/list" {
+                // No other request that is open has it, and any process finds the question by it.
+                question.put_meta("progressToken", json!(id));
             }
             if let (Some(task), Some(Value::Object(params))) =
                 (session.client.task_params(&question.method), &mut question.params)
             {
                 params.insert("task".into(), task);
             }
-            let id = Routed::name(&info.id, &question.key, times);
             let params = question.params.map(|params| params.to_string());
             let message = request(&id, &question.method, params.as_deref());
             match &mut point {
@@ -228,7 +233,7 @@ impl Front {
     }
 
     /// The question, if it is open, and the task that asks it.
-    async fn asked(
+    pub(super) async fn asked(
         &self,
         client: &Client,
         to: &Routed,

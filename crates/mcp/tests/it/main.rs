@@ -3,6 +3,7 @@
 // The lint knows test functions, not those that they share.
 #![allow(clippy::unwrap_used)]
 
+mod heard;
 mod http;
 mod late;
 mod site;

@@ -1,6 +1,8 @@
 //! The clients: fifty, of all kinds.
 
+mod cancels;
 mod library;
+mod listens;
 mod piped;
 mod session;
 mod session_tasks;
@@ -18,23 +20,29 @@ use crate::{
 };
 
 /// How many there are of each kind.
-const ROSTER: [(Kind, u64); 15] = [
+const ROSTER: [(Kind, u64); 18] = [
     (Kind::Resumes("2025-11-25"), 4),
-    (Kind::Resumes("2025-06-18"), 4),
-    (Kind::Resumes("2025-03-26"), 4),
-    (Kind::Repeats("2025-11-25"), 3),
-    (Kind::Repeats("2025-06-18"), 3),
+    (Kind::Resumes("2025-06-18"), 3),
+    (Kind::Resumes("2025-03-26"), 3),
+    (Kind::Repeats("2025-11-25"), 2),
+    (Kind::Repeats("2025-06-18"), 2),
     (Kind::Keyed("2025-11-25"), 3),
     (Kind::Keyed("2026-07-28"), 4),
     (Kind::Library("2025-11-25"), 2),
     (Kind::Library("2026-07-28"), 2),
-    (Kind::Plain, 6),
+    (Kind::Plain, 5),
     (Kind::Rounds, 5),
     (Kind::Tasks("2025-11-25"), 3),
     (Kind::Tasks("2026-07-28"), 3),
     (Kind::Piped("2025-11-25"), 2),
     (Kind::Piped("2026-07-28"), 2),
+    (Kind::Cancels("2025-11-25"), 2),
+    (Kind::Cancels("2025-03-26"), 1),
+    (Kind::Listens("2025-11-25"), 2),
 ];
+
+/// How many calls a client may make.
+const NUMBERS: u64 = 1_000_000;
 
 /// What each client has.
 struct Client {
@@ -54,7 +62,7 @@ pub(crate) fn start(world: &Arc<World>) -> JoinSet<()> {
     for (index, kind) in kinds.enumerate() {
         let index = index as u64 + 1;
         let dice = Rng::of(world.seed, index);
-        let number = index * 1_000_000;
+        let number = index * NUMBERS;
         let client = Client { world: world.clone(), kind, dice, number, id: 1 };
         match kind {
             Kind::Resumes(version) | Kind::Repeats(version) => {
@@ -71,6 +79,12 @@ pub(crate) fn start(world: &Arc<World>) -> JoinSet<()> {
             }
             Kind::Tasks(version) => {
                 all.spawn(session_tasks::run(client, version));
+            }
+            Kind::Cancels(version) => {
+                all.spawn(cancels::run(client, version));
+            }
+            Kind::Listens(version) => {
+                all.spawn(listens::run(client, version));
             }
             Kind::Piped(version) => {
                 all.spawn(piped::run(client, version));
@@ -128,10 +142,40 @@ impl Client {
     }
 }
 
+/// The request of a call: its method, what it is about, and its parameters.
+fn request(number: u64, tool: Tool) -> (&'static str, String, Value) {
+    let (name, text) = (tool.name(), number.to_string());
+    match tool {
+        Tool::Prompt => {
+            let params = json!({ "name": name, "arguments": { "number": text } });
+            ("prompts/get", name.into(), params)
+        }
+        Tool::Resource => {
+            let uri = format!("chaos://reports/{number}");
+            ("resources/read", uri.clone(), json!({ "uri": uri }))
+        }
+        Tool::Tell => {
+            let arguments = json!({ "number": number, "board": board(number) });
+            ("tools/call", name.into(), json!({ "name": name, "arguments": arguments }))
+        }
+        _ => {
+            let params = json!({ "name": name, "arguments": { "number": number } });
+            ("tools/call", name.into(), params)
+        }
+    }
+}
+
+/// The board of the client that makes the call of this number.
+fn board(number: u64) -> String {
+    (number / NUMBERS).to_string()
+}
+
 /// What a call returned, if all went well.
 fn text(message: &Value) -> Option<&str> {
     let result = &message["result"];
-    result["content"][0]["text"].as_str().filter(|_| result["isError"] != true)
+    let blocks = [&result["content"][0], &result["messages"][0]["content"], &result["contents"][0]];
+    let text = blocks.into_iter().find_map(|block| block["text"].as_str());
+    text.filter(|_| result["isError"] != true)
 }
 
 /// The call was cancelled, because its process goes.

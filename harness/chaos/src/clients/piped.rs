@@ -48,6 +48,7 @@ pub(super) async fn run(mut client: Client, version: &'static str) {
             }
             client.pause().await;
         }
+        client.world.ends_now(server.life);
         if killed {
             let _ = server.child.kill().await;
         } else {

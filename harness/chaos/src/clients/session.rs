@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Client, accept};
+use super::{Client, accept, request};
 use crate::{
     book::{Kind, Tool},
     wire::{self, Broken, Response},
@@ -12,16 +12,16 @@ use crate::{
 
 pub(super) struct Session {
     pub(super) client: Client,
-    version: &'static str,
-    id: String,
+    pub(super) version: &'static str,
+    pub(super) id: String,
 }
 
 pub(super) async fn run(client: Client, version: &'static str) {
     let mut session = Session::open(client, version).await;
     // There were no questions in the first of them.
     let tools: &[Tool] = match version {
-        "2025-03-26" => &[Tool::Work, Tool::Book, Tool::Once],
-        _ => &[Tool::Work, Tool::Book, Tool::Ask, Tool::Once],
+        "2025-03-26" => &[Tool::Work, Tool::Book, Tool::Once, Tool::Prompt, Tool::Resource],
+        _ => &[Tool::Work, Tool::Book, Tool::Ask, Tool::Once, Tool::Prompt, Tool::Resource],
     };
     while !session.client.world.is_calm() {
         let (number, tool) = session.client.begin(tools, true);
@@ -75,16 +75,23 @@ impl Session {
         self.client.note(number, "told what the user says");
     }
 
-    async fn call(&mut self, number: u64, tool: Tool) {
-        let id = self.client.next_id();
-        let mut meta = json!({ "progressToken": id });
-        if matches!(self.client.kind, Kind::Keyed(_)) {
-            meta["dev.steadfast/idempotency-key"] = json!(number.to_string());
+    /// What a call is sent as.
+    pub(super) fn body(&self, id: u64, number: u64, tool: Tool) -> String {
+        let (method, _, mut params) = request(number, tool);
+        if matches!(self.client.kind, Kind::Cancels(_)) && tool == Tool::Book {
+            // So long that one which goes on is seen.
+            params["arguments"]["slow"] = json!(true);
         }
-        let params = json!({ "name": tool.name(), "arguments": { "number": number },
-                             "_meta": meta });
-        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-        let body = body.to_string();
+        params["_meta"] = json!({ "progressToken": id });
+        if self.client.kind.has_key() {
+            params["_meta"]["dev.steadfast/idempotency-key"] = json!(number.to_string());
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    }
+
+    pub(super) async fn call(&mut self, number: u64, tool: Tool) {
+        let id = self.client.next_id();
+        let body = self.body(id, number, tool);
         let mut seen = Seen::default();
         for times in 0.. {
             let last = seen.last.clone().filter(|_| matches!(self.client.kind, Kind::Resumes(_)));
@@ -102,7 +109,7 @@ impl Session {
                 }
                 None => {
                     self.client.note(number, format!("sends {id}"));
-                    if !matches!(self.client.kind, Kind::Keyed(_)) {
+                    if !self.client.kind.has_key() {
                         // It may run again, if its answer was lost behind the server.
                         self.client.world.book.begin_stream(number);
                     }
@@ -123,7 +130,7 @@ impl Session {
     }
 
     /// Whether there was an answer.
-    async fn read(
+    pub(super) async fn read(
         &mut self,
         number: u64,
         id: u64,
@@ -175,7 +182,7 @@ impl Session {
 
 /// What of its stream a client has.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     first: Option<String>,
     last: Option<String>,
     /// The events that said something.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Client, accept};
+use super::{Client, accept, request};
 use crate::{
     book::{Kind, Tool},
     wire,
@@ -17,7 +17,9 @@ pub(super) async fn run(mut client: Client) {
             // What is called so must be able to take back what it did.
             Kind::Plain => &[Tool::Book, Tool::Once],
             Kind::Rounds => &[Tool::Ask],
-            _ => &[Tool::Work, Tool::Book, Tool::Ask, Tool::Once],
+            // What is no tool makes no task.
+            Kind::Tasks(_) => &[Tool::Work, Tool::Book, Tool::Ask, Tool::Once],
+            _ => &[Tool::Work, Tool::Book, Tool::Ask, Tool::Once, Tool::Prompt, Tool::Resource],
         };
         // A task that is made and lost would ask for ever.
         let keyed = survives || matches!(client.kind, Kind::Tasks(_));
@@ -31,7 +33,7 @@ impl Client {
     async fn call(&mut self, number: u64, tool: Tool, keyed: bool) {
         let mut more = Map::new();
         loop {
-            let mut params = json!({ "name": tool.name(), "arguments": { "number": number } });
+            let (method, name, mut params) = request(number, tool);
             // Not where it must survive: five deaths in one step, and a task is held back as poison.
             if self.kind == Kind::Plain && tool == Tool::Book && !number.is_multiple_of(3) {
                 params["arguments"]["slow"] = json!(true);
@@ -42,8 +44,7 @@ impl Client {
             // One that goes on without its client, which nobody has asked for.
             let unbound = self.world.has_mutant("unbound") && self.kind == Kind::Plain;
             let key = (keyed || unbound).then(|| number.to_string());
-            let Some(message) = self.once(number, "tools/call", tool.name(), params, key).await
-            else {
+            let Some(message) = self.once(number, method, &name, params, key).await else {
                 // Without a way back it is lost; what is made anew is another call.
                 if !keyed && more.is_empty() {
                     return self.note(number, "is lost");

@@ -49,8 +49,19 @@ impl Client {
         token: Option<&'static str>,
         capabilities: Value,
     ) -> Client {
-        let mut client = Client { session: String::new(), version, token };
         let info = json!({ "name": "survive", "version": "1" });
+        Client::introduced(to, version, token, &info, &capabilities)
+    }
+
+    /// One that says this of itself.
+    pub(crate) fn introduced(
+        to: SocketAddr,
+        version: &'static str,
+        token: Option<&'static str>,
+        info: &Value,
+        capabilities: &Value,
+    ) -> Client {
+        let mut client = Client { session: String::new(), version, token };
         let params = json!({ "protocolVersion": version, "clientInfo": info,
                              "capabilities": capabilities });
         let opened = client.request(to, json!(0), "initialize", params);
@@ -247,6 +258,20 @@ impl Response {
     /// All messages that are still to come.
     pub(crate) fn rest(mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.message().map(|(_, message)| message)).collect()
+    }
+
+    /// All bytes of the stream that are still to come, with what the other functions pass over.
+    pub(crate) fn bytes(mut self) -> String {
+        let mut bytes = String::new();
+        loop {
+            let begin = bytes.len();
+            // A connection that was cut is at its end as well.
+            let read = self.body.read_line(&mut bytes).unwrap_or(0);
+            // A chunk of nothing is the end.
+            if read == 0 || &bytes[begin..] == "0\r\n" {
+                return bytes;
+            }
+        }
     }
 
     /// The last message, whether it came alone or on a stream.

@@ -66,6 +66,33 @@ fn what_was_missed_comes_once_and_what_was_heard_does_not_come_again() {
     }
 }
 
+/// The call that told of it goes on after the kill, from its beginning.
+#[test]
+fn what_was_told_in_the_middle_of_a_call_is_not_told_again_by_its_replay() {
+    for version in VERSIONS {
+        let mut server = Server::start();
+        let client = Client::connect(server.address(), version);
+        subscribe(&client, &server);
+        let mut stream = client.listen(server.address());
+        let caller = Client::connect(server.address(), "2025-11-25");
+        let mut call = caller.call(server.address(), json!(1), "rewrite", json!({}));
+        let begun = call.next().unwrap().id.unwrap();
+        let (heard, first) = next(&mut stream);
+        is_update(&first);
+        server.until("second", 1);
+        server.kill_and_restart();
+        let mut stream = client.resume(server.address(), &heard.unwrap());
+        server.until("second", 2);
+        server.open("second");
+        let done = caller.resume(server.address(), &begun).last();
+        assert!(done["result"].is_object(), "{done}");
+        is_update(&next(&mut stream).1);
+        assert_eq!(server.count("write"), 2);
+        server.kill();
+        assert_eq!(stream.rest().len(), 0, "{version}: one for each");
+    }
+}
+
 /// 2025-11-25 says first of all from where a stream can be taken up.
 #[test]
 fn it_can_be_taken_up_before_anything_was_said() {

@@ -67,8 +67,7 @@ impl Server {
 
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_survive-server"));
-        let store = self.dir.path().join("store.db");
-        command.arg("--store").arg(store).arg("--dir").arg(self.dir.path());
+        command.arg("--store").arg(self.store()).arg("--dir").arg(self.dir.path());
         command.current_dir(self.dir.path());
         command
     }
@@ -77,7 +76,7 @@ impl Server {
     pub(crate) fn over_stdio(&self) -> Piped {
         let mut child = self
             .command()
-            .arg("--stdio")
+            .args(["--stdio", "--drain-seconds", "1"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -103,9 +102,7 @@ impl Server {
     /// Asks it to go, and waits until it has.
     pub(crate) fn terminate(&mut self) {
         let (mut child, _) = self.running.take().unwrap();
-        let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-        assert!(status.success());
-        child.wait().unwrap();
+        ask_to_go(&mut child);
     }
 
     pub(crate) fn kill_and_restart(&mut self) {
@@ -115,6 +112,11 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.as_ref().unwrap().1
+    }
+
+    /// Where it keeps its tasks.
+    pub(crate) fn store(&self) -> std::path::PathBuf {
+        self.dir.path().join("store.db")
     }
 
     pub(crate) fn open(&self, gate: &str) {
@@ -153,6 +155,13 @@ impl Drop for Beside {
     }
 }
 
+/// SIGTERM.
+fn ask_to_go(child: &mut Child) {
+    let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(status.success());
+    child.wait().unwrap();
+}
+
 /// A server over its standard streams.
 pub(crate) struct Piped {
     child: Child,
@@ -168,11 +177,19 @@ impl Piped {
 
     /// The response to this request; what comes before it is left out.
     pub(crate) fn response(&mut self, id: &Value) -> Value {
+        self.until_response(id).pop().expect("a response")
+    }
+
+    /// All that comes until there is a response to this request, and that.
+    pub(crate) fn until_response(&mut self, id: &Value) -> Vec<Value> {
+        let mut said = Vec::new();
         loop {
             let line = self.lines.next().expect("a line").unwrap();
             let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == *id && message["method"].is_null() {
-                return message;
+            let is_it = message["id"] == *id && message["method"].is_null();
+            said.push(message);
+            if is_it {
+                return said;
             }
         }
     }
@@ -181,6 +198,11 @@ impl Piped {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Asks the process to go, and waits until it has. The client stays: its end of the pipe is open.
+    pub(crate) fn terminate(mut self) {
+        ask_to_go(&mut self.child);
     }
 
     /// The client goes: its end of the pipe is closed.

@@ -20,6 +20,47 @@ fn the_old_id_works_after_a_kill() {
     }
 }
 
+/// What was said in `initialize`, and what came of it, is what a tool knows of its caller.
+#[test]
+fn its_client_is_known_by_what_it_said_when_it_began() {
+    for (asks_for, has) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        // One that we don't know gets the newest that has sessions.
+        ("2099-01-01", "2025-11-25"),
+    ] {
+        let mut server = Server::for_two();
+        let open = |server: &Server, name: &str, can: &Value| {
+            let info = json!({ "name": name, "version": "7", "title": "Kept as it is" });
+            let ada = Some("the-secret-of-ada");
+            let client = Client::introduced(server.address(), asks_for, ada, &info, can);
+            Client { version: has, ..client }
+        };
+        let can = json!({ "elicitation": { "form": {}, "url": {} }, "roots": { "listChanged": true },
+                          "experimental": { "x": { "deep": [1, null] } } });
+        let client = open(&server, "survive", &can);
+        let other = open(&server, "other", &json!({}));
+        let who = |server: &Server, client: &Client| -> Value {
+            let said = client.call(server.address(), json!(1), "who", json!({})).last();
+            let text = said["result"]["content"][0]["text"].as_str();
+            serde_json::from_str(text.unwrap_or_default()).unwrap_or(said)
+        };
+        let info = json!({ "name": "survive", "version": "7", "title": "Kept as it is" });
+        let expected = json!({ "principal": "ada", "revision": has, "client": info,
+                               "capabilities": can });
+        let others = who(&server, &other);
+        assert_eq!(who(&server, &client), expected);
+        server.kill_and_restart();
+        assert_eq!(who(&server, &client), expected, "{asks_for}, after a kill");
+        assert_eq!(who(&server, &other), others, "{asks_for}, after a kill");
+        assert_eq!(
+            [&others["client"]["name"], &others["capabilities"]],
+            [&json!("other"), &json!({})]
+        );
+    }
+}
+
 #[test]
 fn unknown_or_ended_is_404_before_and_after() {
     let mut server = Server::start();

@@ -40,7 +40,8 @@ pub(crate) enum Call {
     RetryActivity(String, Timestamp),
     Beat(String, Option<Timestamp>, bool),
     BeginSession(SessionRow),
-    KeepSession(SessionRow),
+    KeepSession(SessionRow, Vec<u8>),
+    TouchSession(String, Timestamp),
     EndSession(String),
     Post(Vec<u8>, Timestamp),
     Claim(ClaimTasks),
@@ -114,7 +115,10 @@ impl Call {
                 None => Answer::Nothing,
             },
             Call::BeginSession(row) => Answer::Unit(store.begin_session(row, 2).await),
-            Call::KeepSession(row) => Answer::Known(store.keep_session(row).await),
+            Call::KeepSession(row, before) => Answer::Known(store.keep_session(row, before).await),
+            Call::TouchSession(id, expires) => {
+                Answer::Known(store.touch_session(id, expires).await)
+            }
             Call::EndSession(id) => Answer::Known(store.end_session(id).await),
             Call::Post(body, until) => Answer::Number(store.post(body, until, 100).await),
             Call::Claim(claim) => Answer::Claimed(store.claim(claim).await),
@@ -198,6 +202,14 @@ impl Maker {
             })],
             3 if self.one_in(2) => vec![Call::Sweep(Timestamp(self.now), self.below(4) as usize)],
             4 if self.one_in(8) => vec![Call::Close],
+            5 if self.one_in(2) => {
+                // Of so few bodies it is often the right one.
+                let (row, before) = (self.session(), self.bytes());
+                vec![match self.one_in(3) {
+                    true => Call::TouchSession(row.id, row.expires),
+                    false => Call::KeepSession(row, before),
+                }]
+            }
             _ => (0..2 + self.below(6)).map(|_| self.call()).collect(),
         }
     }
@@ -239,13 +251,7 @@ impl Maker {
                     Call::Beat(token, until, self.one_in(2))
                 }
             },
-            21 => {
-                let row = self.session();
-                match self.one_in(2) {
-                    true => Call::BeginSession(row),
-                    false => Call::KeepSession(row),
-                }
-            }
+            21 => Call::BeginSession(self.session()),
             22 => Call::EndSession(self.of(&SESSIONS).into()),
             _ => Call::Post(self.bytes(), self.at(6)),
         }
