@@ -1,8 +1,11 @@
 //! Commands on their way to the writer.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use steadfast_store::{Error, Result};
@@ -81,12 +84,18 @@ pub(crate) struct Waiting {
     pub(crate) bytes: usize,
 }
 
+/// So many are worth a second writer's while.
+pub(crate) const CROWD: usize = 48;
+
 /// Commands on their way to the writer, in the order they came.
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Vec<Waiting>>,
     closed: AtomicBool,
+    /// Wakes whoever waits for one command,
     wake: Notify,
+    /// and whoever waits for many.
+    crowd: Notify,
 }
 
 impl Queue {
@@ -105,34 +114,34 @@ impl Queue {
             return Err(closed());
         }
         waiting.push(Waiting { command, bytes });
-        let first = waiting.len() == 1;
+        let count = waiting.len();
         drop(waiting);
-        if first {
+        if count == 1 {
             self.wake.notify_one();
+        } else if count == CROWD {
+            self.crowd.notify_one();
         }
         Ok(answer)
     }
 
-    /// Waits until there is something, and moves all of it behind `into`. False if nothing will come
-    /// any more.
-    pub(crate) async fn take(&self, into: &mut std::collections::VecDeque<Waiting>) -> bool {
+    /// Waits until there are as many as `least`, which is one or [`CROWD`], and moves them behind
+    /// `into`. False if nothing will come any more.
+    pub(crate) async fn take(&self, into: &mut VecDeque<Waiting>, least: usize) -> bool {
         loop {
-            if self.take_now(into) {
+            let mut waiting = self.lock();
+            if !waiting.is_empty() && waiting.len() >= least {
+                into.extend(waiting.drain(..));
                 return true;
             }
+            drop(waiting);
             if self.closed.load(Ordering::Relaxed) {
                 return false;
             }
-            self.wake.notified().await;
+            match least {
+                1 => self.wake.notified().await,
+                _ => self.crowd.notified().await,
+            }
         }
-    }
-
-    /// The same without waiting; whether there was something.
-    pub(crate) fn take_now(&self, into: &mut std::collections::VecDeque<Waiting>) -> bool {
-        let mut waiting = self.lock();
-        let some = !waiting.is_empty();
-        into.extend(waiting.drain(..));
-        some
     }
 
     /// Lets nothing more in. What waits is still done, or dropped as never made if `discard`.
@@ -142,6 +151,7 @@ impl Queue {
         let dropped = if discard { std::mem::take(&mut *waiting) } else { Vec::new() };
         drop(waiting);
         self.wake.notify_one();
+        self.crowd.notify_one();
         for Waiting { command, .. } in dropped {
             command.answer(Some(closed()));
         }
