@@ -164,7 +164,7 @@ impl Raw {
                     client.batch_execute("COMMIT")
                 );
                 begun.unwrap();
-                (tasks.unwrap(), events.unwrap());
+                tasks.and(events).unwrap();
                 committed.unwrap();
                 for record in batch.drain(..) {
                     let _ = record.done.send(());

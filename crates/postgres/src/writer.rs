@@ -5,8 +5,7 @@
 //! flush for all of them; while they last the next batch gathers.
 //!
 //! There are two writers, so that one can be at work here while the other's batch is with the
-//! server. They are to each other as two processes are. The second waits until there is enough for a
-//! batch of its own: many small ones cost more than they gain.
+//! server. They are to each other as two processes are.
 
 use std::collections::VecDeque;
 
@@ -15,7 +14,7 @@ use steadfast_store::Error;
 use crate::{
     conn::Conn,
     lane::{Lane, Setback, Then},
-    queue::{CROWD, Waiting},
+    queue::Waiting,
     work::{Begun, Needs, News, load, save},
 };
 
@@ -31,8 +30,8 @@ impl Writer {
     pub(crate) async fn work(mut self) {
         let mut waiting = VecDeque::new();
         let core = std::sync::Arc::clone(&self.0.core);
-        let least = if self.0.number == 0 { 1 } else { CROWD };
-        while core.queue.take(&mut waiting, least).await {
+        let mut first = true;
+        while core.queue.take(&mut waiting, std::mem::take(&mut first)).await {
             while !waiting.is_empty() {
                 self.commit(cut(&mut waiting)).await;
             }

@@ -66,6 +66,7 @@ async fn serve(
         Err(error) => return drop(opened.send(Err(error))),
     };
     let core = Arc::clone(&parts.core);
+    let _gone = Gone(Arc::clone(&core));
     if opened.send(Ok(parts)).is_err() {
         // Whoever opened it gave up meanwhile.
         return;
@@ -78,6 +79,15 @@ async fn serve(
     living.abort();
     if !killed && core.given_back.load(std::sync::atomic::Ordering::Acquire) {
         let _ = tokio::time::timeout(Duration::from_secs(1), leave(&core)).await;
+    }
+}
+
+/// However the thread ends, nobody waits for it any more.
+struct Gone(Arc<Core>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.queue.close(true);
     }
 }
 
