@@ -20,7 +20,7 @@ const SIT_DOWN: &str = "
         VALUES (nextval('desk_number'), clock_timestamp() + $1::bigint * interval '1 ms', $2)
         RETURNING n
     )
-    INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 1) AS lane
+    INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 2) AS lane
     RETURNING desk";
 
 pub(crate) struct Core {

@@ -1,8 +1,9 @@
 //! A lane: one connection that writes, one transaction at a time, and knows how each ended.
 //!
-//! There are two. Small writes are committed together in one (see [`writer`](crate::writer)); what
-//! looks for its rows by itself, like a claim, has the other (see [`solo`](crate::solo)). Between
-//! them, and between processes, order is made by locks of the database alone.
+//! There are three. Small writes are committed together in two of them (see
+//! [`writer`](crate::writer)); what looks for its rows by itself, like a claim, has the third (see
+//! [`solo`](crate::solo)). Between them, as between processes, order is made by locks of the database
+//! alone.
 
 mod cards;
 mod link;

@@ -1,8 +1,8 @@
 //! Commands on their way to the writer.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use steadfast_store::{Error, Result};
@@ -81,18 +81,46 @@ pub(crate) struct Waiting {
     pub(crate) bytes: usize,
 }
 
-/// Commands on their way to the writer, in the order they came.
+/// While a writer is at work, the other takes no less than this: many small batches cost more than
+/// they gain.
+const CROWD: usize = 96;
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    /// Writers at work.
+    busy: usize,
+    closed: bool,
+}
+
+impl State {
+    fn is_worth_it(&self) -> bool {
+        self.waiting.len() >= if self.busy == 0 { 1 } else { CROWD }
+    }
+
+    /// Takes what is worth it, or nothing if nothing will come any more: what is left then is for
+    /// whoever is still at work. False if it is neither.
+    fn drain(&mut self, into: &mut VecDeque<Waiting>) -> bool {
+        let worth_it = self.is_worth_it();
+        if worth_it {
+            into.extend(self.waiting.drain(..));
+            self.busy += 1;
+        }
+        worth_it || self.closed
+    }
+}
+
+/// Commands on their way to the writers, in the order they came.
 #[derive(Default)]
 pub(crate) struct Queue {
-    waiting: Mutex<Vec<Waiting>>,
-    closed: AtomicBool,
+    state: Mutex<State>,
     wake: Notify,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic runs under this lock.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a call in. The answer comes by the channel.
@@ -100,47 +128,40 @@ impl Queue {
         let (reply, answer) = oneshot::channel();
         let bytes = apply.bytes();
         let command = Box::new(Call { apply, outcome: None, reply });
-        let mut waiting = self.lock();
-        if self.closed.load(Ordering::Relaxed) {
+        let mut state = self.lock();
+        if state.closed {
             return Err(closed());
         }
-        waiting.push(Waiting { command, bytes });
-        let first = waiting.len() == 1;
-        drop(waiting);
-        if first {
+        let before = state.is_worth_it();
+        state.waiting.push(Waiting { command, bytes });
+        let now = state.is_worth_it();
+        drop(state);
+        if now && !before {
             self.wake.notify_one();
         }
         Ok(answer)
     }
 
-    /// Waits until there is something, and moves all of it behind `into`. False if nothing will come
-    /// any more.
-    pub(crate) async fn take(&self, into: &mut std::collections::VecDeque<Waiting>) -> bool {
-        loop {
-            if self.take_now(into) {
-                return true;
-            }
-            if self.closed.load(Ordering::Relaxed) {
-                return false;
-            }
+    /// Waits until there is something worth a batch, and moves it behind `into`, which was done. A
+    /// writer that comes for the first time has done nothing. False if nothing will come any more.
+    pub(crate) async fn take(&self, into: &mut VecDeque<Waiting>, first: bool) -> bool {
+        if !first {
+            self.lock().busy -= 1;
+        }
+        while !self.lock().drain(into) {
             self.wake.notified().await;
         }
-    }
-
-    /// The same without waiting; whether there was something.
-    pub(crate) fn take_now(&self, into: &mut std::collections::VecDeque<Waiting>) -> bool {
-        let mut waiting = self.lock();
-        let some = !waiting.is_empty();
-        into.extend(waiting.drain(..));
-        some
+        !into.is_empty()
     }
 
     /// Lets nothing more in. What waits is still done, or dropped as never made if `discard`.
     pub(crate) fn close(&self, discard: bool) {
-        let mut waiting = self.lock();
-        self.closed.store(true, Ordering::Relaxed);
-        let dropped = if discard { std::mem::take(&mut *waiting) } else { Vec::new() };
-        drop(waiting);
+        let mut state = self.lock();
+        state.closed = true;
+        let dropped = if discard { std::mem::take(&mut state.waiting) } else { Vec::new() };
+        drop(state);
+        // Those that wait now, and one that is about to.
+        self.wake.notify_waiters();
         self.wake.notify_one();
         for Waiting { command, .. } in dropped {
             command.answer(Some(closed()));

@@ -8,20 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
-    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
 use self::begin::Life;
-use crate::{
-    OpenError, Options,
-    core::Core,
-    queue::{Apply, closed},
-    read::Readers,
-    solo, write,
-};
+use crate::{OpenError, Options, core::Core, queue::Apply, read::Readers, solo, write};
 
 /// One open handle on a database. Dropped without [`close`](steadfast_store::Store::close) it is like
 /// a process that died: commits that were made are there, and what it held lies on a desk that is
@@ -57,7 +51,8 @@ impl Store {
     async fn write<A: Apply>(&self, apply: A) -> Result<A::Answer> {
         match self.core.queue.put(apply)?.await {
             Ok(answer) => answer,
-            Err(_) => Err(closed()),
+            // Only a panic, or a kill, of the writer loses an answer.
+            Err(_) => Err(Error::Unknown("the writer has died".into())),
         }
     }
 }

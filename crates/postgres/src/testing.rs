@@ -62,9 +62,9 @@ pub async fn sql(options: &Options, sql: &str) -> Result<(), OpenError> {
     conn.client.batch_execute(sql).await.map_err(|e| OpenError::failed(&e))
 }
 
-/// Keeps the writer of a desk from its next transaction, until it is dropped.
+/// Keeps the writers of a desk from their next transaction, until it is dropped.
 pub async fn hold(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
-    let sql = format!("SELECT FROM writer WHERE desk = {} AND lane = 0 FOR UPDATE", desk.0);
+    let sql = format!("SELECT FROM writer WHERE desk = {} AND lane < 2 FOR UPDATE", desk.0);
     Hold::by(options, &sql).await
 }
 

@@ -49,7 +49,6 @@ pub(crate) enum News {
 }
 
 /// What is known of a batch's rows, and what is to become of them.
-#[derive(Default)]
 pub(crate) struct Work<'b> {
     /// This handle's desk.
     pub(crate) desk: i64,
@@ -57,7 +56,7 @@ pub(crate) struct Work<'b> {
     moment: i64,
     ranks: i64,
     /// What was loaded. What is in here and not in the rest does not exist.
-    needs: Needs,
+    needs: &'b Needs,
     /// What should have been loaded too.
     pub(crate) missing: Needs,
     pub(crate) news: News,
@@ -79,6 +78,29 @@ pub(crate) struct Work<'b> {
 }
 
 impl<'b> Work<'b> {
+    fn new(desk: i64, moment: i64, needs: &'b Needs) -> Work<'b> {
+        Work {
+            desk,
+            moment,
+            ranks: 0,
+            needs,
+            missing: Needs::default(),
+            news: News::None,
+            tasks: HashMap::new(),
+            ids: HashMap::new(),
+            dedups: HashMap::new(),
+            new_keys: VecDeque::new(),
+            new_activity_keys: VecDeque::new(),
+            mail: Mail::default(),
+            asked: Asked::default(),
+            activities: BTreeMap::new(),
+            activities_of: HashMap::new(),
+            states: state::States::default(),
+            removed: Vec::new(),
+            untold: HashSet::new(),
+        }
+    }
+
     /// A number behind all others that were given so far: in a pile, a queue, a list.
     pub(crate) fn rank(&mut self) -> i64 {
         self.ranks += 1;

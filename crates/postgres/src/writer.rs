@@ -3,6 +3,9 @@
 //! It takes all commands that wait, loads what they involve, decides them one after the other,
 //! writes the result and commits; and only then answers. That is two trips to the server and one
 //! flush for all of them; while they last the next batch gathers.
+//!
+//! There are two writers, so that one can be at work here while the other's batch is with the
+//! server. They are to each other as two processes are.
 
 use std::collections::VecDeque;
 
@@ -27,22 +30,22 @@ impl Writer {
     pub(crate) async fn work(mut self) {
         let mut waiting = VecDeque::new();
         let core = std::sync::Arc::clone(&self.0.core);
-        while core.queue.take(&mut waiting).await {
+        let mut first = true;
+        while core.queue.take(&mut waiting, std::mem::take(&mut first)).await {
             while !waiting.is_empty() {
                 self.commit(cut(&mut waiting)).await;
-                core.queue.take_now(&mut waiting);
             }
         }
     }
 
     /// Commits a batch, and answers.
     async fn commit(&mut self, mut batch: Vec<Waiting>) {
-        let mut needs = Needs::default();
-        for waiting in &batch {
-            waiting.command.needs(&mut needs, &self.0.core.cards);
-        }
         self.0.fresh();
         loop {
+            let mut needs = Needs::default();
+            for waiting in &batch {
+                waiting.command.needs(&mut needs, &self.0.core.cards);
+            }
             let setback = match self.attempt(&mut batch, &mut needs).await {
                 Ok(()) => return answer(batch, || None),
                 Err(setback) => setback,
@@ -75,7 +78,7 @@ impl Writer {
         let mut begun = Begun::New { desk, lane };
         let mut number = 0;
         loop {
-            let loaded = load(&conn, needs, &begun, &core.cards, &core.locks).await;
+            let loaded = load(&conn, needs, &begun, &core.locks).await;
             let (mut work, first, moment) = match loaded {
                 Ok(Some(loaded)) => loaded,
                 Ok(None) => {
@@ -95,6 +98,7 @@ impl Writer {
             }
             if !work.is_complete() {
                 let missing = std::mem::take(&mut work.missing);
+                drop(work);
                 begun = Begun::Same { desk, moment };
                 if missing.locks() {
                     rollback(&conn).await;

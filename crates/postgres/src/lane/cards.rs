@@ -7,8 +7,9 @@ use std::{
 
 /// Where a history ends, so that it need not be looked up for every turn.
 ///
-/// It holds for an epoch: only who holds a task adds to its history, and a cancel, which begins a new
-/// epoch.
+/// It holds for an epoch: only who holds a task adds to its history, turn by turn, and a cancel, which
+/// begins a new epoch. So it is good for a turn; a cancel may be made in one lane while a turn of the
+/// same task is on its way in the other, and looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
     pub(crate) epoch: i64,
@@ -33,10 +34,6 @@ impl Cards {
     /// The card of a task that is held in this epoch.
     pub(crate) fn get(&self, task: i64, epoch: i64) -> Option<Card> {
         self.lock().get(&task).copied().filter(|card| card.epoch == epoch)
-    }
-
-    pub(crate) fn next(&self, task: i64, epoch: i64) -> Option<i64> {
-        self.get(task, epoch).map(|card| card.next)
     }
 
     /// After a commit: what is known of each task that it involved.

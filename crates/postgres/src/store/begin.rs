@@ -61,11 +61,12 @@ async fn serve(
     opened: oneshot::Sender<Result<Parts, OpenError>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
-    let (parts, writer, heart) = match open(options).await {
+    let (parts, [first, second], heart) = match open(options).await {
         Ok(all) => all,
         Err(error) => return drop(opened.send(Err(error))),
     };
     let core = Arc::clone(&parts.core);
+    let _gone = Gone(Arc::clone(&core));
     if opened.send(Ok(parts)).is_err() {
         // Whoever opened it gave up meanwhile.
         return;
@@ -73,11 +74,20 @@ async fn serve(
     let living = tokio::spawn(live(Arc::clone(&core), heart));
     let killed = tokio::select! {
         _ = stop(&mut stopped) => true,
-        () = writer.work() => false,
+        ((), ()) = async { tokio::join!(first.work(), second.work()) } => false,
     };
     living.abort();
     if !killed && core.given_back.load(std::sync::atomic::Ordering::Acquire) {
         let _ = tokio::time::timeout(Duration::from_secs(1), leave(&core)).await;
+    }
+}
+
+/// However the thread ends, nobody waits for it any more.
+struct Gone(Arc<Core>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.queue.close(true);
     }
 }
 
@@ -96,7 +106,7 @@ async fn leave(core: &Core) -> Result<(), OpenError> {
     Ok(())
 }
 
-type Opened = (Parts, Writer, (Conn, crate::address::Wire));
+type Opened = (Parts, [Writer; 2], (Conn, crate::address::Wire));
 
 async fn open(options: Options) -> Result<Opened, OpenError> {
     let address = Arc::new(Address::parse(&options)?);
@@ -106,13 +116,15 @@ async fn open(options: Options) -> Result<Opened, OpenError> {
     refuse_pooler(&writing, &solo).await?;
     schema::check_server(&writing.client).await?;
     schema::ready(&writing.client, &options).await?;
+    let second = Conn::open(&address, &options).await?;
     let heart = Conn::open_wire(&address, &options).await?;
     let core = Core::new(options, address, &writing, Handle::current())
         .await
         .map_err(|e| OpenError::failed(&e))?;
-    let writer = Writer(Lane::new(Arc::clone(&core), 0, writing));
-    let solo = solo::Desk::new(Lane::new(Arc::clone(&core), 1, solo));
-    Ok((Parts { core, solo }, writer, heart))
+    let lane = |number, conn| Lane::new(Arc::clone(&core), number, conn);
+    let writers = [Writer(lane(0, writing)), Writer(lane(1, second))];
+    let solo = solo::Desk::new(lane(2, solo));
+    Ok((Parts { core, solo }, writers, heart))
 }
 
 /// A connection has one server process to itself, or there is somebody in between who shares them

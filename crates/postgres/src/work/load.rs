@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     conn::{Conn, Pipe},
-    lane::Cards,
     locks, row, text,
 };
 use steadfast_core::OpId;
@@ -118,9 +117,8 @@ pub(crate) enum Begun {
 /// What was loaded: the batch to work on, its number and moment; `None` if the desk is dead.
 pub(crate) async fn load<'b>(
     conn: &Conn,
-    needs: &Needs,
+    needs: &'b Needs,
     begun: &Begun,
-    cards: &Cards,
     locks: &locks::Locks,
 ) -> Result<Option<(Work<'b>, i64, i64)>, Error> {
     let keys: Vec<i64> = needs.keys.iter().copied().collect();
@@ -197,11 +195,12 @@ pub(crate) async fn load<'b>(
             None => return Ok(None),
         },
     };
-    let mut work = Work { desk, moment, needs: needs.clone(), ..Work::default() };
+    let mut work = Work::new(desk, moment, needs);
     for row in take(tasks) {
         let mut task = task(&row)?;
         if task.place == Place::Desk(desk) {
-            task.next = cards.next(task.key, task.epoch);
+            let card = needs.cards.get(&task.key).filter(|card| card.epoch == task.epoch);
+            task.next = card.map(|card| card.next);
         }
         work.ids.insert(task.id.clone(), task.key);
         if let Some(dedup) = &task.dedup {

@@ -1,6 +1,8 @@
 //! What must be loaded for a batch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::lane::Card;
 
 /// What must be loaded for a batch, and with it what must be locked.
 ///
@@ -37,8 +39,10 @@ pub(crate) struct Needs {
     pub(crate) new_activities: usize,
 
     // Of tasks that are locked. These can be loaded later as well.
-    /// Where their history ends.
+    /// Where their history ends,
     pub(crate) next: BTreeSet<i64>,
+    /// or what is remembered of it by who takes a turn.
+    pub(crate) cards: BTreeMap<i64, Card>,
     pub(crate) inbox: BTreeSet<i64>,
     pub(crate) questions: BTreeSet<i64>,
     /// Of tasks by id.

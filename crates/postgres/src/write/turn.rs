@@ -20,8 +20,10 @@ impl Apply for TakeTurn {
         let key = turn.lease.key.0;
         needs.keys.insert(key);
         let card = cards.get(key, turn.lease.epoch);
-        if card.is_none() && !turn.events.is_empty() {
-            needs.next.insert(key);
+        match card {
+            Some(card) => drop(needs.cards.insert(key, card)),
+            None if turn.events.is_empty() => {}
+            None => drop(needs.next.insert(key)),
         }
         match turn.after {
             After::Park { .. } => drop(needs.inbox.insert(key)),

@@ -80,6 +80,6 @@ async fn a_server_without_room_says_so() {
             Err(error) => break error.to_string(),
         }
     };
-    assert_eq!(open.len(), 2, "three connections each before anything is read");
+    assert_eq!(open.len(), 1, "four connections each before anything is read");
     assert!(error.contains("max_connections"), "{error}");
 }
