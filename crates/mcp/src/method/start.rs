@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use steadfast_core::{TaskId, Ttl};
-use steadfast_engine::{Bond, Follow, StartedTask};
+use steadfast_engine::{Bond, Follow, StartedTask, TaskInfo};
 
 use super::{
     call::{Call, SESSION_TAG},
@@ -94,8 +94,10 @@ impl Call<'_> {
         stays && !followed && self.request.meta.key.is_none()
     }
 
-    /// Whether a call has no claim any more to the id that it came with: it was answered, its stream was
-    /// taken up, or its client took it back.
+    /// Whether a call has no claim any more to the id that it came with: it was answered, its client took
+    /// it back, or its stream was taken up and this is another request. Who took up the stream may be a
+    /// new process, that counts from 0 again; but it may as well lose the stream again and make the
+    /// same request.
     async fn frees_its_id(&self, id: &TaskId) -> Result<bool, RpcError> {
         let tasks = self.tasks();
         if self.front.sent.has(id) {
@@ -108,8 +110,9 @@ impl Call<'_> {
             // That it was sent has been written down since.
             return Ok(true);
         }
-        let free = session.has_taken_up(id.as_str())
-            || is_taken_back(&tasks.get(id).await.map_err(task_error)?);
+        let info = tasks.get(id).await.map_err(task_error)?;
+        let free = is_taken_back(&info)
+            || session.has_taken_up(id.as_str()) && !self.is_request_of(&info);
         if free {
             tasks.free(vec![(id.clone(), Bond::Key)]).await.map_err(task_error)?;
         }
@@ -205,11 +208,16 @@ impl Call<'_> {
         Ok((Some(id), sealed))
     }
 
+    /// Whether a task was made by this request, or by one that is equal.
+    fn is_request_of(&self, info: &TaskInfo) -> bool {
+        let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+        record.is_some_and(|record| record.fingerprint == Some(self.fingerprint()))
+    }
+
     /// Refuses a request that has the id or the key of another.
     async fn check_same(&self, id: &TaskId) -> Result<(), RpcError> {
         let info = self.tasks().get(id).await.map_err(task_error)?;
-        let record = info.call.and_then(|call| call.read::<CallRecord>().ok());
-        match record.is_some_and(|record| record.fingerprint == Some(self.fingerprint())) {
+        match self.is_request_of(&info) {
             true => Ok(()),
             false => Err(RpcError::taken(match self.request.meta.key {
                 Some(_) => "this idempotency key was used for another request",

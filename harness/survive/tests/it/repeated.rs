@@ -48,6 +48,31 @@ fn a_request_of_the_same_id_takes_the_place_of_the_first() {
     assert_eq!([server.count("first"), server.count("second"), server.count("last")], [1, 1, 1]);
 }
 
+/// Also when its stream was taken up in between, and broke again. (Another request may have its id then:
+/// see `calls::its_id_is_free_for_who_takes_it_up`.)
+#[test]
+fn a_request_whose_stream_was_taken_up_is_still_the_same_call() {
+    for killed in [true, false] {
+        let mut server = Server::start();
+        let client = Client::connect(server.address(), "2025-11-25");
+        let mut first = work(&client, &server, json!(5), 7);
+        let event = first.next().unwrap().id.unwrap();
+        server.until("second", 1);
+        drop(first);
+        if killed {
+            server.kill_and_restart();
+        }
+        let resumed = client.resume(server.address(), &event);
+        assert_eq!(resumed.status, 200);
+        drop(resumed);
+        let again = work(&client, &server, json!(5), 7);
+        server.open("second");
+        let again = again.last();
+        assert_eq!((text(&again), &again["id"]), ("7", &json!(5)), "killed: {killed}: {again}");
+        assert_eq!([server.count("first"), server.count("last")], [1, 1], "killed: {killed}");
+    }
+}
+
 /// Its question is asked where the client is now.
 #[test]
 fn a_question_is_asked_on_the_stream_of_the_last() {
