@@ -86,6 +86,13 @@ struct Approval {
     approve: bool,
 }
 
+/// One step, and no word.
+#[tool]
+async fn short(ctx: Context, number: u64) -> Result<Structured<u64>> {
+    ctx.step("short", || effect("short")).await?;
+    Ok(Structured(number))
+}
+
 /// Asks between two steps.
 #[tool]
 async fn approve(ctx: Context) -> Result<String> {
@@ -163,7 +170,7 @@ async fn main() -> Result<()> {
     let Args { flags, dir, more } = Args::parse();
     let _ = DIR.set(dir);
     let server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
-    let server = server.tool(visits).prompt(interview).resource(board);
+    let server = server.tool(visits).tool(short).prompt(interview).resource(board);
     let server = server.resource(report).template(file);
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await

@@ -144,8 +144,7 @@ async fn one_request(
             Err(refused) => return *refused,
         }
     };
-    let lives_on =
-        session.is_some() && matches!(method, "tools/call" | "prompts/get" | "resources/read");
+    let lives_on = session.is_some() && lives_on(method);
     let asked = Arc::new(RequestText { method: method.to_owned(), params: params.to_owned() });
     let repeats = lives_on.then(|| asked.clone());
     let in_flight = match session.as_ref().map(|session| session.begin(&id, repeats)).transpose() {
@@ -232,6 +231,11 @@ async fn one_request(
         (Some(begin), Some(session)) => resumable(front, &session, events, &begin, on),
         _ => events,
     })
+}
+
+/// Whether a request of a session goes on without its client, and may be made again.
+pub(super) fn lives_on(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
 /// A request that owns all it needs.

@@ -1,6 +1,7 @@
 //! Ordinary calls, of clients that know no tasks, over a server that is killed with `kill -9`.
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
+mod batches;
 mod calls;
 mod client;
 mod closed;
