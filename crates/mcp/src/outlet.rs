@@ -13,41 +13,52 @@ pub(crate) struct Said {
 
 /// One end of a stream of messages to a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlet(mpsc::Sender<Said>);
+pub(crate) struct Outlet {
+    to: mpsc::Sender<Said>,
+    /// The client can come back after what it had last.
+    numbered: bool,
+}
 
 impl Outlet {
     /// An outlet, and what comes out of it.
     pub(crate) fn new() -> (Outlet, mpsc::Receiver<Said>) {
         let (sender, receiver) = mpsc::channel(32);
-        (Outlet(sender), receiver)
+        (Outlet { to: sender, numbered: true }, receiver)
+    }
+
+    /// The same stream for messages that it can't be taken up again after.
+    pub(crate) fn unnumbered(self) -> Outlet {
+        Outlet { numbered: false, ..self }
     }
 
     /// Sends a message, when the client has taken those before it. False if nobody is there.
     pub(crate) async fn send(&self, message: String) -> bool {
-        self.0.send(Said { point: None, message: Some(message) }).await.is_ok()
+        self.to.send(Said { point: None, message: Some(message) }).await.is_ok()
     }
 
-    /// The same, for a stream that can be taken up again after it.
+    /// The same, after which the stream can be taken up again, if it can be at all.
     pub(crate) async fn send_at(&self, point: String, message: String) -> bool {
-        self.0.send(Said { point: Some(point), message: Some(message) }).await.is_ok()
+        let point = self.numbered.then_some(point);
+        self.to.send(Said { point, message: Some(message) }).await.is_ok()
     }
 
     /// Says that the stream can be taken up again from here on.
     pub(crate) async fn begin(&self, point: String) -> bool {
-        self.0.send(Said { point: Some(point), message: None }).await.is_ok()
+        let point = self.numbered.then_some(point);
+        self.to.send(Said { point, message: None }).await.is_ok()
     }
 
     /// Whether both are ends of the same stream.
     pub(crate) fn is(&self, other: &Outlet) -> bool {
-        self.0.same_channel(&other.0)
+        self.to.same_channel(&other.to)
     }
 
     /// Ends when nobody is there any more.
     pub(crate) async fn closed(&self) {
-        self.0.closed().await;
+        self.to.closed().await;
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.to.is_closed()
     }
 }

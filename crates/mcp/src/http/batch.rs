@@ -84,7 +84,8 @@ async fn in_batch(
         let text = RequestText { method: method.to_owned(), params: params.to_owned() };
         let in_flight = session.begin(id, lives_on(method).then(|| Arc::new(text)))?;
         taken_back = Some(in_flight.cancel.clone());
-        let outlet = session.stream().unwrap_or_else(|| Outlet::new().0);
+        // On that stream the point of a call would be taken for one of its own.
+        let outlet = session.stream().unwrap_or_else(|| Outlet::new().0).unnumbered();
         let request = Request {
             answered: Answered::default(),
             holds: holds.clone(),

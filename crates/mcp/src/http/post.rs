@@ -155,6 +155,8 @@ async fn one_request(
     let again = in_flight.as_ref().is_some_and(|one| one.again);
     let holds = Holds::default();
     let (outlet, messages) = Outlet::new();
+    // Since 2026-07-28 nobody comes back to a stream.
+    let outlet = if session.is_some() { outlet } else { outlet.unnumbered() };
     let on = outlet.clone();
     let owned = Owned {
         front: front.clone(),

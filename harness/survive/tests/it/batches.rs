@@ -54,7 +54,8 @@ fn a_batch_is_the_same_while_the_first_is_at_work() {
     let mut stream = client.listen(server.address());
     let (tell, said) = mpsc::channel();
     thread::spawn(move || {
-        while let Some((_, message)) = stream.message() {
+        while let Some((id, message)) = stream.message() {
+            assert_eq!(id, None, "the session's stream can't be taken up from there: {message}");
             let _ = tell.send(message);
         }
     });
