@@ -149,6 +149,11 @@ impl Cursor {
     pub(crate) fn of_new_task() -> Cursor {
         Cursor { seen: 1, ..Cursor::default() }
     }
+
+    /// A look at the store came to nothing.
+    pub(crate) fn looks_again(&mut self) {
+        self.looks = self.looks.wrapping_sub(1);
+    }
 }
 
 impl Feed {
