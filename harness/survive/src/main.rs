@@ -93,6 +93,16 @@ async fn short(ctx: Context, number: u64) -> Result<Structured<u64>> {
     Ok(Structured(number))
 }
 
+/// Hands itself out as a task, when it has done something that takes long.
+#[tool(hands_itself_out)]
+async fn prepare(ctx: Context, number: u64) -> Result<Structured<u64>> {
+    ctx.step("first", || effect("first")).await?;
+    ctx.step("second", || slow("second")).await?;
+    ctx.hand_out();
+    ctx.step("last", || effect("last")).await?;
+    Ok(Structured(number))
+}
+
 /// Asks between two steps.
 #[tool]
 async fn approve(ctx: Context) -> Result<String> {
@@ -170,7 +180,7 @@ async fn main() -> Result<()> {
     let Args { flags, dir, more } = Args::parse();
     let _ = DIR.set(dir);
     let server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
-    let server = server.tool(visits).tool(short).prompt(interview).resource(board);
+    let server = server.tool(visits).tool(short).tool(prepare).prompt(interview).resource(board);
     let server = server.resource(report).template(file);
     let server = if more { server.tool(new_one) } else { server };
     server.activity("cancel_room", cancel_room).run_with(flags).await

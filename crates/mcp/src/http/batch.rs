@@ -88,6 +88,7 @@ async fn in_batch(
         let outlet = session.stream().unwrap_or_else(|| Outlet::new().0).unnumbered();
         let request = Request {
             answered: Answered::default(),
+            starting: in_flight.starting.clone(),
             holds: holds.clone(),
             again: in_flight.again,
             id,

@@ -3,12 +3,14 @@
 // The lint knows test functions, not those that they share.
 #![allow(clippy::unwrap_used)]
 
+mod bent;
 mod http;
 mod late;
 mod site;
 mod tools;
 mod traffic;
 
+mod again;
 mod asking;
 mod callers;
 mod calls_2026;

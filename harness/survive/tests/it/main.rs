@@ -5,6 +5,7 @@ mod batches;
 mod calls;
 mod client;
 mod closed;
+mod keys;
 mod notices;
 mod questions;
 mod repeated;
