@@ -11,3 +11,4 @@ mod questions;
 mod repeated;
 mod server;
 mod sessions;
+mod streams;
