@@ -280,8 +280,18 @@ impl Running {
         &self.http.front
     }
 
-    /// The MCP endpoint at `/mcp`, with `/health` and `/ready` beside it, to be served by axum or put
-    /// into an app of yours.
+    /// Serves HTTP on this listener, with `/health` and `/ready` beside the endpoint at `/mcp`. When `stop`
+    /// ends no more connections are taken, and it goes on until those that there are have their responses;
+    /// to end streams then, [drain](Running::drain) it.
+    pub async fn serve(
+        &self,
+        listener: tokio::net::TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        http::serve(listener, self.router(), &self.front().settings, stop).await
+    }
+
+    /// The MCP endpoint at `/mcp`, with `/health` and `/ready` beside it, to be put into an app of yours.
     ///
     /// Serve it with TCP_NODELAY: `axum::serve(listener.tap_io(|tcp| { tcp.set_nodelay(true).ok(); }), …)`.
     /// Without it each event of a stream may wait 40 ms.

@@ -7,6 +7,11 @@ use std::time::Duration;
 pub struct Settings {
     /// The largest body of a request, in bytes (4 MiB).
     pub max_body: usize,
+    /// The largest head of a request: its line and its headers, in bytes (32 KiB; 8 KiB at least). A server
+    /// of your own that the [router](crate::Running::router) is put into has its own limits.
+    pub max_head: usize,
+    /// How long the head of a request may take, and how long a connection may be idle before it (2 minutes).
+    pub head_time: Duration,
     /// Requests at work at once, those that wait for a task included (4,096).
     pub max_requests: usize,
     /// How often in a second one principal may ask for its tasks, whatever for (1,000; 0 for no limit).
@@ -55,6 +60,8 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             max_body: 4 << 20,
+            max_head: 32 << 10,
+            head_time: Duration::from_secs(120),
             max_requests: 4_096,
             max_polls_per_second: 1_000,
             max_open_tasks: 100_000,

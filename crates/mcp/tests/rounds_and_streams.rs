@@ -54,8 +54,8 @@ async fn server() -> (Running, SocketAddr) {
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = running.router();
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let serving = running.clone();
+    tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
     (running, address)
 }
 

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use axum::serve::ListenerExt;
 use steadfast_engine::{Builder, Engine, Error, Principal, Result, Ttl};
 use steadfast_mcp::{Auth, Running, Server};
 use steadfast_store::Store;
@@ -198,18 +197,11 @@ async fn serve_http(
     let url = format!("http://{}/mcp", listener.local_addr()?);
     eprintln!("{name} listens on {url}");
     eprintln!("its tasks are in {place}");
-    let listener = listener.tap_io(|tcp| {
-        // Or every event of a stream waits for the one before to be acknowledged.
-        if let Err(error) = tcp.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY can't be set");
-        }
-    });
-    let drained = running.clone();
-    let serving = axum::serve(listener, running.router()).with_graceful_shutdown(async move {
+    let serving = running.serve(listener, async {
         told_to_stop().await;
-        drained.drain();
+        running.drain();
     });
-    let mut serving = std::pin::pin!(serving.into_future());
+    let mut serving = std::pin::pin!(serving);
     tokio::select! {
         served = &mut serving => return Ok(served?),
         () = running.draining() => {}

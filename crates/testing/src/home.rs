@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use axum::serve::ListenerExt;
 use steadfast_mcp::Running;
 use tokio::{
     net::TcpListener,
@@ -46,14 +45,10 @@ impl Home {
             Ok(listener) => listener,
             Err(error) => panic!("can't listen on {address}: {error}"),
         };
-        let listener = listener.tap_io(|tcp| {
-            // Or every event of a stream waits for the one before to be acknowledged.
-            let _ = tcp.set_nodelay(true);
-        });
-        let (router, drained) = (running.router(), running.clone());
-        let serving = axum::serve(listener, router)
-            .with_graceful_shutdown(async move { drained.draining().await });
-        self.runtime().spawn(async move { drop(serving.await) })
+        let running = running.clone();
+        self.runtime().spawn(async move {
+            drop(running.serve(listener, running.draining()).await);
+        })
     }
 
     /// Drops all that runs here, at its next `.await`, and waits until it is.

@@ -59,8 +59,8 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
             Duration::from_secs(7 * 86_400 + 3_600).as_millis() as i64,
             Ordering::SeqCst,
         );
-        wait_for_sweep(&running).await?;
-        let (rows, megabytes) = look(&path)?;
+        let rows = sweep(&path).await?;
+        let megabytes = std::fs::metadata(&path)?.len() as f64 / 1e6;
         left.push(rows);
         sizes.push(megabytes);
     }
@@ -126,22 +126,20 @@ async fn ask(
     Ok((session, String::from_utf8_lossy(&body).into_owned()))
 }
 
-/// Until there are no tasks any more.
-async fn wait_for_sweep(running: &Running) -> Result<()> {
-    let begun = Instant::now();
-    while running.engine().operator().counts().await?.values().sum::<u64>() > 0 {
-        if begun.elapsed() > Duration::from_secs(600) {
-            return Err("the sweep does not get done".into());
-        }
+/// How many rows there are of anything when no more of them are removed.
+async fn sweep(path: &Path) -> Result<f64> {
+    let (mut least, mut since) = (i64::MAX, Instant::now());
+    while least > 0 && since.elapsed() < Duration::from_secs(30) {
         tokio::time::sleep(Duration::from_secs(1)).await;
+        let rows = rows(path)?;
+        if rows < least {
+            (least, since) = (rows, Instant::now());
+        }
     }
-    // What expired is not counted before it is removed.
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    Ok(())
+    Ok(least as f64)
 }
 
-/// How many rows there are of anything, and how large the file is.
-fn look(path: &Path) -> Result<(f64, f64)> {
+fn rows(path: &Path) -> Result<i64> {
     let conn = Connection::open(path)?;
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' \
                AND name <> 'counter'";
@@ -149,12 +147,8 @@ fn look(path: &Path) -> Result<(f64, f64)> {
         conn.prepare(sql)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let mut rows = 0;
     for table in tables {
-        let count: i64 =
-            conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
-        if count > 0 {
-            eprintln!("  {count} rows are left in {table}");
-        }
-        rows += count;
+        let sql = format!("SELECT count(*) FROM {table}");
+        rows += conn.query_row(&sql, [], |row| row.get::<_, i64>(0))?;
     }
-    Ok((rows as f64, std::fs::metadata(path)?.len() as f64 / 1e6))
+    Ok(rows)
 }

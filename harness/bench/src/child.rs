@@ -204,17 +204,11 @@ impl fmt::Display for Pair {
 
 /// Serves the front on a free port until it is killed.
 async fn http(args: &Args) -> Result<()> {
-    use axum::serve::ListenerExt;
     let engine = Engine::builder(tools::open(&args.store, Duration::ZERO)?);
     let running = tools::server().start(engine)?;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    let listener = listener.tap_io(|tcp| {
-        // Only slower without it.
-        let _ = tcp.set_nodelay(true);
-    });
-    axum::serve(listener, running.router()).await?;
-    Ok(())
+    Ok(running.serve(listener, std::future::pending()).await?)
 }
 
 /// Does nothing for a while: wake-ups a second, and bytes written.

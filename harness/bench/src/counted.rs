@@ -81,8 +81,7 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
     let running = tools::server().start(Engine::builder(store))?;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
     let server = Server::at(listener.local_addr()?);
-    let router = running.router();
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    tokio::spawn(async move { running.serve(listener, std::future::pending()).await });
     let mut per_call = Vec::new();
     for (name, how) in [
         ("plain_2025", How { session: true, task: false }),

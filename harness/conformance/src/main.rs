@@ -16,7 +16,6 @@ mod tasks;
 
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
-use axum::serve::ListenerExt;
 use clap::Parser;
 use steadfast_engine::Engine;
 use steadfast_mcp::{Server, Settings};
@@ -64,15 +63,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    // Without it each event of a stream may wait 40 ms.
-    let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
-    let stopping = running.clone();
-    axum::serve(listener, running.router())
-        .with_graceful_shutdown(async move {
-            let _ = tokio::signal::ctrl_c().await;
-            stopping.shutdown(Duration::from_secs(5)).await;
-        })
-        .await?;
+    let stop = async {
+        let _ = tokio::signal::ctrl_c().await;
+        running.shutdown(Duration::from_secs(5)).await;
+    };
+    running.serve(listener, stop).await?;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod headers;
 mod post;
 mod resume;
 mod said;
+mod serve;
 mod sse;
 mod stream;
 
@@ -23,6 +24,7 @@ use axum::{
     routing::{any, get as get_route, post as post_route},
 };
 pub(crate) use said::hear;
+pub(crate) use serve::serve;
 pub(crate) use sse::Connections;
 use steadfast_core::Principal;
 

@@ -16,6 +16,7 @@ mod callers;
 mod calls_2026;
 mod companions;
 mod entry;
+mod head;
 mod legacy;
 mod list;
 mod musts_2025;
