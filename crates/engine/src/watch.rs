@@ -156,6 +156,11 @@ impl Cursor {
     pub(crate) fn has_read(&mut self, seen: u64) {
         (self.seen, self.behind) = (seen, false);
     }
+
+    /// A look at the store came to nothing.
+    pub(crate) fn looks_again(&mut self) {
+        self.looks = self.looks.wrapping_sub(1);
+    }
 }
 
 impl Feed {

@@ -193,6 +193,12 @@ impl CallRecord {
         }
     }
 
+    /// Whether this request of this session made the call, and waits for it.
+    pub(crate) fn is_waited_for(&self, session: &str, request: &Id) -> bool {
+        let waiting = self.waiting.as_ref();
+        waiting.is_some_and(|waiting| waiting.session == session && waiting.request == *request)
+    }
+
     /// A credential, for a task of this owner that the call started, or that came of it.
     pub(crate) fn credential(
         &self,

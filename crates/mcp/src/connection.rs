@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Identity,
     client::Client,
-    front::{Answered, Front, Holds, Meta, Request},
+    front::{Answered, Front, Holds, Meta, Request, Starting},
     http::hear,
     method::{self, Opening, initialize},
     outlet::Outlet,
@@ -211,6 +211,7 @@ impl Connection {
             let _in_flight = in_flight;
             let request = Request {
                 answered: Answered::default(),
+                starting: Starting::default(),
                 holds: Holds::default(),
                 again: false,
                 id: &id,

@@ -189,13 +189,18 @@ pub(crate) struct Request<'a> {
     pub(crate) cancel: CancellationToken,
     /// Fires when the request is over, and its answer on the way.
     pub(crate) answered: Answered,
+    /// Held while its task is started.
+    pub(crate) starting: Starting,
     /// The task that holds its id until its answer was sent, if one does.
     pub(crate) holds: Holds,
     /// Another with its id, of the same session and otherwise equal, is at work already.
     pub(crate) again: bool,
 }
 
-/// A task that is known by the id of the request that started it, once there is one: who sends the answer
+/// Of all requests of one id that are at work in a session.
+pub(crate) type Starting = Arc<tokio::sync::Mutex<()>>;
+
+/// A task that is known by the id of the request that started it, once there is an answer: who sends that
 /// says so then.
 pub(crate) type Holds = Arc<OnceLock<TaskId>>;
 

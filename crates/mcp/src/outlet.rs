@@ -18,13 +18,15 @@ pub(crate) struct Outlet {
     to: mpsc::Sender<Said>,
     /// Fires when another stream has taken its place, if one can.
     replaced: Option<CancellationToken>,
+    /// The client can come back after what it had last.
+    numbered: bool,
 }
 
 impl Outlet {
     /// An outlet, and what comes out of it.
     pub(crate) fn new() -> (Outlet, mpsc::Receiver<Said>) {
         let (sender, receiver) = mpsc::channel(32);
-        (Outlet { to: sender, replaced: None }, receiver)
+        (Outlet { to: sender, replaced: None, numbered: true }, receiver)
     }
 
     /// One in whose place another can come.
@@ -50,19 +52,26 @@ impl Outlet {
         }
     }
 
+    /// The same stream for messages that it can't be taken up again after.
+    pub(crate) fn unnumbered(self) -> Outlet {
+        Outlet { numbered: false, ..self }
+    }
+
     /// Sends a message, when the client has taken those before it. False if nobody is there.
     pub(crate) async fn send(&self, message: String) -> bool {
         self.put(Said { point: None, message: Some(message) }).await
     }
 
-    /// The same, for a stream that can be taken up again after it.
+    /// The same, after which the stream can be taken up again, if it can be at all.
     pub(crate) async fn send_at(&self, point: String, message: String) -> bool {
-        self.put(Said { point: Some(point), message: Some(message) }).await
+        let point = self.numbered.then_some(point);
+        self.put(Said { point, message: Some(message) }).await
     }
 
     /// Says that the stream can be taken up again from here on.
     pub(crate) async fn begin(&self, point: String) -> bool {
-        self.put(Said { point: Some(point), message: None }).await
+        let point = self.numbered.then_some(point);
+        self.put(Said { point, message: None }).await
     }
 
     /// Whether both are ends of the same stream.

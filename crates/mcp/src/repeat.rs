@@ -3,14 +3,18 @@
 use std::{
     collections::BTreeSet,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use serde_json::Value;
 use steadfast_core::TaskId;
-use steadfast_engine::{Bond, Engine};
+use steadfast_engine::{Bond, CallError, Engine};
 use tokio::sync::Notify;
 
-use crate::{session::Session, wire::Id};
+use crate::{
+    session::Session,
+    wire::{Id, meta},
+};
 
 /// FNV-1a, which is the same in every build: it outlives the process. Whoever makes two things alike on
 /// purpose deceives only itself.
@@ -21,11 +25,15 @@ pub(crate) fn digest(text: &str) -> u64 {
 }
 
 /// What tells a request from another with the same id or key: its method and its parameters, but for what
-/// may differ when it is made again.
+/// may differ when it is made again. One with a key may be made as a task, and be waited for another time.
 pub(crate) fn fingerprint(method: &str, params: &str) -> u64 {
     let mut params: Value = serde_json::from_str(params).unwrap_or_default();
     if let Some(fields) = params.as_object_mut() {
-        for differs in ["_meta", "inputResponses", "requestState", "task"] {
+        let said = fields.remove("_meta");
+        if said.is_some_and(|said| said.get(meta::KEY).is_some_and(Value::is_string)) {
+            fields.remove("task");
+        }
+        for differs in ["inputResponses", "requestState"] {
             fields.remove(differs);
         }
     }
@@ -58,6 +66,9 @@ pub(crate) fn idempotency_key(key: &str) -> String {
     format!("key:{key}")
 }
 
+/// When a store that could not be written is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Calls whose answer was sent. That is written down a moment later, together for as many as there are.
 #[derive(Default)]
 pub(crate) struct Sent {
@@ -87,23 +98,25 @@ impl Sent {
     pub(crate) async fn keep(&self, engine: &Engine) {
         loop {
             self.some.notified().await;
-            self.flush(engine).await;
+            while let Err(error) = self.flush(engine).await {
+                tracing::warn!(%error, "can't write down that answers were sent; trying again");
+                tokio::time::sleep(AGAIN).await;
+            }
         }
     }
 
-    /// Writes down what there is now.
-    pub(crate) async fn flush(&self, engine: &Engine) {
+    /// Writes down what there is now. What could not be written is still there: forgotten, it would make
+    /// an id look taken until its task is removed.
+    pub(crate) async fn flush(&self, engine: &Engine) -> Result<(), CallError> {
         let _alone = self.writing.lock().await;
         let calls = self.calls().clone();
         if calls.is_empty() {
-            return;
+            return Ok(());
         }
         let freed = calls.iter().map(|call| (call.clone(), Bond::Key)).collect();
-        if let Err(error) = engine.operator().free(freed).await {
-            // Who uses such an id again is taken for the same request, until the task is removed.
-            tracing::warn!(%error, "can't write down that answers were sent");
-        }
+        engine.operator().free(freed).await?;
         self.calls().retain(|call| !calls.contains(call));
+        Ok(())
     }
 }
 
@@ -131,5 +144,11 @@ mod tests {
             assert_ne!(fingerprint("tools/call", other), one, "{other}");
         }
         assert_ne!(fingerprint("prompts/get", same), one);
+        let task = |meta: &str| {
+            let rest = r#""task":{},"name":"a","arguments":{"x":1,"y":2}"#;
+            fingerprint("tools/call", &format!("{{{rest}{meta}}}"))
+        };
+        assert_ne!(task(""), one);
+        assert_eq!(task(r#","_meta":{"dev.steadfast/idempotency-key":"k"}"#), one);
     }
 }

@@ -456,7 +456,10 @@ impl Running {
         front.draining.cancel();
         front.background.close();
         let _ = tokio::time::timeout(deadline, front.background.wait()).await;
-        front.sent.flush(&front.engine).await;
+        if let Err(error) = front.sent.flush(&front.engine).await {
+            // Who uses such an id again is taken for the same request, until its task is removed.
+            tracing::warn!(%error, "can't write down that answers were sent");
+        }
         front.engine.shutdown(deadline).await;
     }
 }

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use steadfast_core::TaskId;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use all::Sessions;
@@ -19,6 +20,7 @@ pub(crate) use stream::StreamPoint;
 use crate::{
     catalog::Change,
     client::Client,
+    front::Starting,
     outlet::Outlet,
     repeat::RequestText,
     wire::{Id, RpcError},
@@ -60,6 +62,8 @@ struct State {
     begun: u64,
     /// The tasks of calls whose streams were taken up.
     taken_up: HashSet<String>,
+    /// Requests that have found the tasks of others, by an idempotency key.
+    attached: HashMap<Id, Attached>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
     /// How far that has come.
@@ -84,6 +88,8 @@ struct State {
 
 /// Requests of one id.
 struct AtWork {
+    /// Held while the task of one of them is started.
+    starting: Starting,
     /// The first of them.
     number: u64,
     cancel: CancellationToken,
@@ -91,6 +97,12 @@ struct AtWork {
     text: Option<Arc<RequestText>>,
     /// How many there are.
     count: usize,
+}
+
+/// A task that a request has found by its idempotency key, and not made.
+struct Attached {
+    task: TaskId,
+    taken_back: bool,
 }
 
 /// A question that was asked.
@@ -131,6 +143,7 @@ impl Session {
             in_flight: HashMap::new(),
             begun: 0,
             taken_up: HashSet::new(),
+            attached: HashMap::new(),
             stream: None,
             point: StreamPoint::default(),
             changed: BTreeSet::new(),
@@ -211,34 +224,69 @@ impl Session {
         state.used = Instant::now();
         state.begun += 1;
         let number = state.begun;
-        let (cancel, number, again) = match state.in_flight.get_mut(id) {
+        // One that was taken back holds its id no more.
+        let before = state.in_flight.get_mut(id).filter(|before| !before.cancel.is_cancelled());
+        let (cancel, starting, number, again) = match before {
             None => {
-                let cancel = CancellationToken::new();
-                let at_work = AtWork { number, cancel: cancel.clone(), text, count: 1 };
+                let (cancel, starting) = (CancellationToken::new(), Starting::default());
+                let at_work = AtWork {
+                    starting: starting.clone(),
+                    number,
+                    cancel: cancel.clone(),
+                    text,
+                    count: 1,
+                };
                 state.in_flight.insert(id.clone(), at_work);
-                (cancel, number, false)
+                state.attached.remove(id);
+                (cancel, starting, number, false)
             }
             Some(same)
-                if !same.cancel.is_cancelled()
-                    && text
-                        .zip(same.text.clone())
-                        .is_some_and(|(one, other)| one.is_same(&other)) =>
+                if text.zip(same.text.clone()).is_some_and(|(one, other)| one.is_same(&other)) =>
             {
                 same.count += 1;
-                (same.cancel.clone(), same.number, true)
+                (same.cancel.clone(), same.starting.clone(), same.number, true)
             }
             Some(_) => {
                 return Err(RpcError::taken("a request with this id is still at work"));
             }
         };
-        Ok(InFlight { session: self.clone(), id: id.clone(), number, cancel, again })
+        Ok(InFlight { session: self.clone(), id: id.clone(), number, cancel, starting, again })
     }
 
-    /// Cancels a request. False if it is not at work here.
-    pub(crate) fn cancel(&self, id: &Id) -> bool {
+    /// Cancels a request, if it is at work here: nothing more is said of it, and another may have its id.
+    /// Its task may just be in the making: that is over when the lock is free.
+    pub(crate) fn cancel(&self, id: &Id) -> Option<Starting> {
+        let at_work = self.state().in_flight.remove(id)?;
+        at_work.cancel.cancel();
+        Some(at_work.starting)
+    }
+
+    /// A request has found by its idempotency key the task of another.
+    pub(crate) fn attach(&self, id: &Id, task: &TaskId) {
+        let mut state = self.state();
+        if state.attached.len() > MANY {
+            state.attached.clear();
+        }
+        let attached = Attached { task: task.clone(), taken_back: false };
+        state.attached.entry(id.clone()).or_insert(attached);
+    }
+
+    pub(crate) fn is_attached(&self, id: &Id, task: &TaskId) -> bool {
+        self.state().attached.get(id).is_some_and(|attached| attached.task == *task)
+    }
+
+    /// The client takes a request back that may have found a task so: that task.
+    pub(crate) fn take_back(&self, id: &Id) -> Option<TaskId> {
+        let mut state = self.state();
+        let attached = state.attached.get_mut(id)?;
+        attached.taken_back = true;
+        Some(attached.task.clone())
+    }
+
+    /// Whether the client has done so.
+    pub(crate) fn has_taken_back(&self, id: &Id, task: &TaskId) -> bool {
         let state = self.state();
-        let at_work = state.in_flight.get(id);
-        at_work.inspect(|at_work| at_work.cancel.cancel()).is_some()
+        state.attached.get(id).is_some_and(|one| one.taken_back && one.task == *task)
     }
 
     /// The stream of a call is taken up, so that another request may have its id. Until one has, it can be
@@ -379,6 +427,7 @@ pub(crate) struct InFlight {
     id: Id,
     number: u64,
     pub(crate) cancel: CancellationToken,
+    pub(crate) starting: Starting,
     /// It is not the only one of its id.
     pub(crate) again: bool,
 }

@@ -45,7 +45,7 @@ pub struct Settings {
     pub outlives: Duration,
     /// A stream that waits for a response is hung up after this long, and the client comes back for the
     /// rest (never): for proxies that cut long connections. Clients of 2025-11-25 know how, and durable
-    /// tools and prompts have streams that can be taken up again.
+    /// tools, prompts and resources have streams that can be taken up again; no others are hung up.
     pub stream_life: Option<Duration>,
     /// Serves clients of 2024-11-05 at `/sse` as well (off).
     pub sse: bool,

@@ -120,6 +120,12 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS", env = "STEADFAST_SESSION_IDLE_SECONDS")]
     pub session_idle_seconds: Option<u64>,
 
+    /// Hang up streams that wait for an answer after this many seconds; clients of 2025-11-25 come back for
+    /// the rest, and only theirs are [default: never]
+    #[arg(long, value_name = "SECONDS", env = "STEADFAST_STREAM_LIFE_SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub stream_life_seconds: Option<u64>,
+
     /// When told to stop, give calls and steps in flight this many seconds [default: 10]
     #[arg(long, value_name = "SECONDS", env = "STEADFAST_DRAIN_SECONDS")]
     pub drain_seconds: Option<u64>,
@@ -187,6 +193,7 @@ impl Flags {
             front: self.front || other.front,
             retention_days: self.retention_days.or(other.retention_days),
             session_idle_seconds: self.session_idle_seconds.or(other.session_idle_seconds),
+            stream_life_seconds: self.stream_life_seconds.or(other.stream_life_seconds),
             drain_seconds: self.drain_seconds.or(other.drain_seconds),
             validate_effects: self.validate_effects || other.validate_effects,
             log: self.log.or(other.log),

@@ -72,6 +72,9 @@ fn configure(mut server: Server, flags: &Flags) -> Result<Server> {
     settings.anonymous_list |= flags.anonymous_list;
     settings.companions |= flags.companions;
     settings.sse |= flags.sse;
+    if let Some(seconds) = flags.stream_life_seconds {
+        settings.stream_life = Some(Duration::from_secs(seconds));
+    }
     if let Some(seconds) = flags.session_idle_seconds {
         settings.session_idle = Duration::from_secs(seconds);
     }

@@ -97,6 +97,23 @@ struct Approval {
     approve: bool,
 }
 
+/// One step, and no word.
+#[tool]
+async fn short(ctx: Context, number: u64) -> Result<Structured<u64>> {
+    ctx.step("short", || effect("short")).await?;
+    Ok(Structured(number))
+}
+
+/// Hands itself out as a task, when it has done something that takes long.
+#[tool(hands_itself_out)]
+async fn prepare(ctx: Context, number: u64) -> Result<Structured<u64>> {
+    ctx.step("first", || effect("first")).await?;
+    ctx.step("second", || slow("second")).await?;
+    ctx.hand_out();
+    ctx.step("last", || effect("last")).await?;
+    Ok(Structured(number))
+}
+
 /// Asks between two steps.
 #[tool]
 async fn approve(ctx: Context) -> Result<String> {
@@ -205,7 +222,7 @@ async fn main() -> Result<()> {
     let mut server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
     server.settings_mut().stream_life = stream_life.map(Duration::from_millis);
     let server = server.tool(announce).tool(rewrite).tool(visits).tool(who);
-    let server = server.prompt(interview).resource(board);
+    let server = server.tool(short).tool(prepare).prompt(interview).resource(board);
     let server = server.resource(report).template(file).prompt(draft);
     let server = server.tool(sample).tool(remark).tool(invite).tool(hurry).tool(enter).tool(push);
     let server = server.tool(roots).on_answer_progress(|said| {

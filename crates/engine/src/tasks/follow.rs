@@ -48,7 +48,8 @@ impl Follow {
 
     /// Waits until the task has said something, asks something or has ended; or may have. The first time,
     /// unless it was followed from its start, that is at once. All that was said before a question, or
-    /// before the end, comes with it or before it.
+    /// before the end, comes with it or before it. After an error it can be called again, and nothing is
+    /// missed.
     pub async fn next(&mut self) -> Result<Heard> {
         let feed = self.watch.feed.clone();
         loop {
@@ -61,7 +62,12 @@ impl Follow {
                     return Ok(Heard { said, seen: self.cursor.seen, info: None });
                 }
                 News::Look => {
-                    let (info, events) = self.tasks.look(&self.id, self.cursor.seen).await?;
+                    let looked = self.tasks.look(&self.id, self.cursor.seen).await;
+                    if looked.is_err() {
+                        // There still is a reason to, the next time.
+                        self.cursor.looks_again();
+                    }
+                    let (info, events) = looked?;
                     let seen = events.last().map_or(self.cursor.seen, |last| last.seq + 1);
                     self.cursor.has_read(seen);
                     let notes = events.into_iter().filter_map(|entry| match entry.event {

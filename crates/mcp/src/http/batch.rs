@@ -9,7 +9,7 @@ use axum::{
 
 use super::{
     empty, json,
-    post::{legacy, read_error},
+    post::{legacy, lives_on, read_error},
     refusal,
     resume::sent,
     said::hear,
@@ -19,6 +19,7 @@ use crate::{
     front::{Answered, Front, Holds, Request},
     method,
     outlet::Outlet,
+    repeat::RequestText,
     session::Session,
     wire::{BadMessage, Id, Message, Revision, error_response, response},
 };
@@ -40,7 +41,7 @@ pub(super) async fn batch(
     if messages.is_empty() {
         return refusal(StatusCode::BAD_REQUEST, "a batch has at least one message");
     }
-    let mut replies = Vec::new();
+    let (mut replies, mut held) = (Vec::new(), Vec::new());
     for message in messages {
         match message {
             Err(bad) => {
@@ -49,19 +50,25 @@ pub(super) async fn batch(
             }
             Ok(Message::Request { id, method, params }) => {
                 let params = params.map_or("{}", |params| params.get());
-                replies.push(in_batch(front, caller, &session, &id, &method, params).await);
+                let holds = Holds::default();
+                let work = in_batch(front, caller, &session, &id, &method, params, &holds);
+                replies.extend(work.await);
+                held.push(holds);
             }
             // There is one status for all of them.
             Ok(message) => drop(hear(front, &session, message).await),
         }
     }
+    // None is answered before all are: if this breaks off, the client makes the whole batch again.
+    held.iter().for_each(|holds| sent(front, holds)());
     match replies.is_empty() {
         true => empty(StatusCode::ACCEPTED),
         false => json(StatusCode::OK, format!("[{}]", replies.join(","))),
     }
 }
 
-/// A request of a batch. What it says on its way goes to the session's own stream.
+/// A request of a batch, and its response; nothing if the client took it back. What it says on its way
+/// goes to the session's own stream.
 async fn in_batch(
     front: &Arc<Front>,
     caller: &Identity,
@@ -69,16 +76,21 @@ async fn in_batch(
     id: &Id,
     method: &str,
     params: &str,
-) -> String {
-    let holds = Holds::default();
+    holds: &Holds,
+) -> Option<String> {
+    let mut taken_back = None;
     let answered = async {
         let meta = method::read_meta(params)?.meta;
-        let in_flight = session.begin(id, None)?;
-        let outlet = session.stream().unwrap_or_else(|| Outlet::new().0);
+        let text = RequestText { method: method.to_owned(), params: params.to_owned() };
+        let in_flight = session.begin(id, lives_on(method).then(|| Arc::new(text)))?;
+        taken_back = Some(in_flight.cancel.clone());
+        // On that stream the point of a call would be taken for one of its own.
+        let outlet = session.stream().unwrap_or_else(|| Outlet::new().0).unnumbered();
         let request = Request {
             answered: Answered::default(),
+            starting: in_flight.starting.clone(),
             holds: holds.clone(),
-            again: false,
+            again: in_flight.again,
             id,
             method,
             params,
@@ -91,10 +103,11 @@ async fn in_batch(
         front.answer(&request).await
     };
     let answered = answered.await;
-    // It goes out with the others, on no stream of its own.
-    sent(front, &holds)();
-    match answered {
+    if taken_back.is_some_and(|cancel| cancel.is_cancelled()) {
+        return None;
+    }
+    Some(match answered {
         Ok(result) => response(id, &result),
         Err(error) => error_response(Some(id), &error),
-    }
+    })
 }

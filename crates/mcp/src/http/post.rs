@@ -15,7 +15,7 @@ use super::{
     SESSION, VERSION,
     batch::batch,
     busy, empty, headers as repeated, json, no_store, refusal,
-    resume::{resumable, sent},
+    resume::{Resumable, sent},
     said::said,
     session,
     stream::{Events, Work, respond},
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Identity,
     client::Client,
-    front::{Answered, Front, Holds, Meta, Request},
+    front::{Answered, Front, Holds, Meta, Request, Starting},
     method::{self, Opening, initialize},
     outlet::Outlet,
     repeat::RequestText,
@@ -144,8 +144,7 @@ async fn one_request(
             Err(refused) => return *refused,
         }
     };
-    let lives_on =
-        session.is_some() && matches!(method, "tools/call" | "prompts/get" | "resources/read");
+    let lives_on = session.is_some() && lives_on(method);
     let asked = Arc::new(RequestText { method: method.to_owned(), params: params.to_owned() });
     let repeats = lives_on.then(|| asked.clone());
     let in_flight = match session.as_ref().map(|session| session.begin(&id, repeats)).transpose() {
@@ -153,9 +152,12 @@ async fn one_request(
         Err(error) => return failed(&id, &error),
     };
     let cancel = in_flight.as_ref().map(|one| one.cancel.clone()).unwrap_or_default();
+    let starting = in_flight.as_ref().map(|one| one.starting.clone()).unwrap_or_default();
     let again = in_flight.as_ref().is_some_and(|one| one.again);
     let holds = Holds::default();
     let (outlet, messages) = Outlet::new();
+    // Since 2026-07-28 nobody comes back to a stream.
+    let outlet = if session.is_some() { outlet } else { outlet.unnumbered() };
     let on = outlet.clone();
     let owned = Owned {
         front: front.clone(),
@@ -166,6 +168,7 @@ async fn one_request(
         meta,
         outlet,
         cancel,
+        starting,
         holds: holds.clone(),
         again,
     };
@@ -190,7 +193,15 @@ async fn one_request(
         let spawned = front.background.spawn(work);
         work = Box::pin(async move { spawned.await.ok().flatten() });
     }
-    let (mut begin, mut first) = (None, None);
+    let (mut place, mut first) = (None, None);
+    // From the moment that it is durable the client can come back for it, whatever happens to this
+    // connection.
+    let take_place = |begin: Option<String>| {
+        of_session
+            .as_ref()
+            .zip(begin)
+            .and_then(|(session, begin)| Resumable::open(session, begin, on.clone()))
+    };
     let mut slow = std::pin::pin!(tokio::time::sleep(front.settings.stream_after));
     while done.is_none() && first.is_none() {
         tokio::select! {
@@ -199,13 +210,14 @@ async fn one_request(
             Some(said) = messages.recv() => match said.message {
                 Some(_) => first = Some(said),
                 None => {
-                    begin = said.point;
-                    // Whatever happens to this connection from now on, the client can come back.
+                    place = take_place(said.point);
                     if primes {
                         break;
                     }
                 }
             },
+            // Its client waits elsewhere now.
+            () = replaced(place.as_ref()) => break,
             // Who asks how a task stands has chosen not to wait on a stream.
             () = &mut slow, if method != "tasks/get" => break,
         }
@@ -215,7 +227,7 @@ async fn one_request(
         let Ok(said) = messages.try_recv() else { break };
         match said.message {
             Some(_) => first = Some(said),
-            None => begin = said.point,
+            None => place = take_place(said.point),
         }
     }
     let sent = sent(front, &holds);
@@ -228,10 +240,22 @@ async fn one_request(
         None => work,
     };
     let events = Events::of_request(first, messages, work, front.settings.keep_alive).then(sent);
-    respond(match (begin, of_session) {
-        (Some(begin), Some(session)) => resumable(front, &session, events, &begin, on),
-        _ => events,
+    respond(match place {
+        Some(place) => place.stream(front, events),
+        None => events,
     })
+}
+
+async fn replaced(place: Option<&Resumable>) {
+    match place {
+        Some(place) => place.replaced().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a request of a session goes on without its client, and may be made again.
+pub(super) fn lives_on(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
 /// A request that owns all it needs.
@@ -244,6 +268,7 @@ struct Owned {
     meta: Meta,
     outlet: Outlet,
     cancel: CancellationToken,
+    starting: Starting,
     holds: Holds,
     again: bool,
 }
@@ -253,6 +278,7 @@ impl Owned {
     async fn run(self, status: &std::sync::atomic::AtomicU16) -> Option<String> {
         let request = Request {
             answered: Answered::default(),
+            starting: self.starting,
             holds: self.holds,
             again: self.again,
             id: &self.id,

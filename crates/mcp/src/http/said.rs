@@ -46,10 +46,12 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
                 request_id: Id,
             }
             let params = params.map_or("{}", |params| params.get());
-            if let Ok(Cancelled { request_id }) = serde_json::from_str(params)
-                && !session.cancel(&request_id)
-                && let Err(error) = front.cancel_lost(session, &request_id).await
-            {
+            let Ok(Cancelled { request_id }) = serde_json::from_str(params) else { return true };
+            if let Some(starting) = session.cancel(&request_id) {
+                drop(starting.lock().await);
+            }
+            // Also if it is at work here, so that it is durable when the client is told so.
+            if let Err(error) = front.cancel_lost(session, &request_id).await {
                 tracing::error!(%error, "a request could not be cancelled");
                 return !may_pass(&error);
             }

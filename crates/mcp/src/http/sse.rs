@@ -52,6 +52,8 @@ pub(super) async fn open(State(http): State<Arc<Http>>, request: Request) -> Res
         );
     }
     let (outlet, messages) = Outlet::new();
+    // There is one stream, and no other to take it up again.
+    let outlet = outlet.unnumbered();
     let (id, principal) = (random_id(), caller.principal);
     let connection = Connection::new(front.clone(), principal, outlet.clone());
     http.connections.map().insert(id.clone(), connection);

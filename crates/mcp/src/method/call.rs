@@ -3,15 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
-use steadfast_core::{Json, TaskId, Timestamp};
+use steadfast_core::{Json, Status, TaskId, Timestamp};
 use steadfast_engine::{StartedTask, TaskInfo, Tasks};
 
 use super::{
-    Reply, follow::Point, outcome, questions, rounds::apply, task_error, tools::cancelled,
+    Reply,
+    follow::{Attached, Point},
+    lost::is_taken_back,
+    outcome, questions,
+    rounds::apply,
+    task_error,
+    tools::cancelled,
 };
 use crate::{
     catalog::{PROMPT, RESOURCE, ToolEntry},
-    client::Client,
+    client::{CallRecord, Client},
     context::{HANDED_OUT, protocol_code},
     front::{Front, Request},
     wire::{Object, RpcError, code, meta},
@@ -59,6 +65,7 @@ impl Call<'_> {
                     front.tell_of_new_task(session, &started.id, &self.request.answered.0);
                 }
                 if let (Some(created), false) = (started.created, own) {
+                    self.is_answered(&started.id);
                     return Ok(self.new_task(&started, created));
                 }
                 let info = tasks.get(&started.id).await.map_err(task_error)?;
@@ -66,6 +73,7 @@ impl Call<'_> {
             }
         };
         let info = if own { self.until_handed_out(&id).await? } else { info };
+        self.is_answered(&id);
         let mut more = Map::new();
         match info.marks.get(HANDED_OUT) {
             Some(text) => {
@@ -137,23 +145,27 @@ impl Call<'_> {
     pub(super) async fn blocking(self) -> Reply {
         let client = &self.request.client;
         let tasks = self.tasks();
-        let (id, heard, follow) = match &self.request_state {
+        let (id, point, follow) = match &self.request_state {
             Some(state) if client.revision.is_stateless() => {
                 let (info, heard) = self.resume(state).await?;
-                (info.id, heard, None)
+                (info.id, Point { heard, ..Point::default() }, None)
             }
             _ => {
                 let (started, follow) = self.start(None, false).await?;
                 match started.new {
-                    true => (started.id, 0, follow),
+                    true => (started.id, Point::default(), follow),
                     false => {
-                        let heard = self.attach(&started.id).await?;
-                        (started.id, heard, None)
+                        let info = tasks.get(&started.id).await.map_err(task_error)?;
+                        if is_taken_back(&info) {
+                            // By whoever made it, and before this request was made.
+                            return self.ended(&info);
+                        }
+                        let point = self.attach(&info).await?;
+                        (started.id, point, None)
                     }
                 }
             }
         };
-        let point = Point { heard, ..Point::default() };
         if self.request.session.is_some() {
             self.request.outlet.begin(point.name(&id)).await;
         }
@@ -161,6 +173,7 @@ impl Call<'_> {
             front: self.front.clone(),
             tasks: tasks.clone(),
             id: id.clone(),
+            reason: self.taken_back(&id),
             armed: self.ends_with_connection(),
         };
         let settings = &self.front.settings;
@@ -176,7 +189,7 @@ impl Call<'_> {
                 guard.armed = false;
                 let info = tasks.get(&id).await.map_err(task_error)?;
                 return match info.status.is_terminal() {
-                    true => self.ended(&info),
+                    true => self.end(&info),
                     false => self.outlived(&info).await,
                 };
             }
@@ -187,7 +200,7 @@ impl Call<'_> {
         };
         guard.armed = false;
         match info.status.is_terminal() {
-            true => self.ended(&info),
+            true => self.end(&info),
             false if asks(&info, client) => {
                 // The client may come back with the answer in a week.
                 self.outlives_connection(&info.id).await?;
@@ -197,21 +210,61 @@ impl Call<'_> {
         }
     }
 
-    /// The request was made before: it is answered here from now on, and no longer where it was. How
-    /// much of the task's history is not for this stream.
-    async fn attach(&self, id: &TaskId) -> Result<u64, RpcError> {
-        if let Some(session) = &self.request.session {
-            session.close_call(id.as_str());
-            let info = self.tasks().get(id).await.map_err(task_error)?;
-            let open = info.questions.iter().map(|question| (question.key.as_str(), false));
-            session.keep_asked(id.as_str(), open, &self.request.outlet);
+    /// The request was made before: it is answered here from now on, and no longer where it was. What is
+    /// in the task's history already is not for this stream.
+    async fn attach(&self, info: &TaskInfo) -> Result<Point, RpcError> {
+        let id = &info.id;
+        let heard = self.events(&self.tasks(), id).await?;
+        let Some(session) = &self.request.session else {
+            return Ok(Point { heard, ..Point::default() });
+        };
+        session.close_call(id.as_str());
+        let open = info.questions.iter().map(|question| (question.key.as_str(), false));
+        session.keep_asked(id.as_str(), open, &self.request.outlet);
+        let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+        let (request, token) = (self.request.id, &self.request.meta.progress_token);
+        let made_it = record.as_ref().filter(|record| record.is_waited_for(&session.id, request));
+        if made_it.is_none() {
+            session.attach(request, id);
         }
-        self.events(&self.tasks(), id).await
+        let is_known = made_it.is_some_and(|record| record.progress_token == *token);
+        let of = (!is_known).then(|| Attached::new(session, request, token.as_ref()));
+        Ok(Point { heard, of, ..Point::default() })
+    }
+
+    /// The answer when the task has ended. None if its client took it back, wherever that was.
+    pub(super) fn end(&self, info: &TaskInfo) -> Reply {
+        if self.was_taken_back(info) {
+            self.request.cancel.cancel();
+            return Err(cancelled());
+        }
+        self.is_answered(&info.id);
+        self.ended(info)
+    }
+
+    /// Why its task is cancelled when its client takes this request back.
+    pub(super) fn taken_back(&self, id: &TaskId) -> &'static str {
+        let session = self.request.session.as_ref();
+        match session.is_some_and(|session| session.is_attached(self.request.id, id)) {
+            true => FOUND_AND_TAKEN_BACK,
+            false => TAKEN_BACK,
+        }
+    }
+
+    /// Whether its task was cancelled because this very request was taken back. To others that found the
+    /// task by their key it has failed.
+    fn was_taken_back(&self, info: &TaskInfo) -> bool {
+        let Some(session) = &self.request.session else { return false };
+        let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+        let made_it = record.is_some_and(|one| one.is_waited_for(&session.id, self.request.id));
+        let took_it = session.has_taken_back(self.request.id, &info.id);
+        made_it && is_taken_back(info) || took_it && info.status == Status::Cancelled
     }
 
     /// The answer of a call that goes on without its client.
     async fn outlived(&self, info: &TaskInfo) -> Reply {
         self.outlives_connection(&info.id).await?;
+        self.is_answered(&info.id);
         let result = Json::of(&self.front.outlived(info)).map_err(|_| RpcError::internal())?;
         self.front.call_result(&self.request.client, None, &result, None)
     }
@@ -268,21 +321,26 @@ pub(super) fn asks(info: &TaskInfo, client: &Client) -> bool {
 /// Why the task of a call was cancelled whose client took the request back: that gets no answer.
 pub(super) const TAKEN_BACK: &str = "the client took the request back";
 
+/// The same of one that has found the call of another by its key: to that the call has failed.
+pub(super) const FOUND_AND_TAKEN_BACK: &str =
+    "another request with its idempotency key was taken back";
+
 /// Cancels a task whose caller has gone, unless it is disarmed.
 struct CancelOnDrop {
     front: Arc<Front>,
     tasks: Tasks,
     id: TaskId,
+    reason: &'static str,
     armed: bool,
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.armed {
-            let (tasks, id) = (self.tasks.clone(), self.id.clone());
+            let (tasks, id, reason) = (self.tasks.clone(), self.id.clone(), self.reason);
             // Nobody waits for it, but for who shuts the server down.
             self.front.background.spawn(async move {
-                if let Err(error) = tasks.cancel(&id, Some(TAKEN_BACK.into())).await {
+                if let Err(error) = tasks.cancel(&id, Some(reason.into())).await {
                     tracing::debug!(%error, "a task could not be cancelled");
                 }
             });

@@ -1,10 +1,12 @@
 //! Following the task of a call that a client waits for.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use steadfast_core::{Event, Note, Progress, TaskId};
-use steadfast_engine::{Follow, OpenQuestion, Order, Said, TaskInfo, Tasks};
+use steadfast_engine::{CallError, Follow, OpenQuestion, Order, Said, TaskInfo, Tasks};
+use steadfast_store as store;
 
 use super::{
     call::{Call, asks},
@@ -14,7 +16,8 @@ use super::{
 use crate::{
     front::{LEVELS, level},
     repeat::digest,
-    wire::{Object, RpcError, notification},
+    session::Session,
+    wire::{Id, Object, RpcError, notification},
 };
 
 /// How far the stream of a call has come. With the task it is all that is needed to take the stream up
@@ -28,6 +31,41 @@ pub(crate) struct Point {
     /// The questions among them that are still open, each by a digest of its key: who goes on from here
     /// has them.
     pub(crate) asked: BTreeSet<u64>,
+    /// Whose stream it is, if it is not of the request that the task was made by: of that the task's record
+    /// knows.
+    pub(crate) of: Option<Attached>,
+}
+
+/// A request that found its task by an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    /// A digest of its session, which alone can take up the stream.
+    session: u64,
+    pub(crate) request: Id,
+    pub(crate) progress_token: Option<Value>,
+}
+
+impl Attached {
+    pub(super) fn new(session: &Session, request: &Id, progress_token: Option<&Value>) -> Attached {
+        let session = digest(&session.id);
+        Attached { session, request: request.clone(), progress_token: progress_token.cloned() }
+    }
+
+    pub(super) fn is_of(&self, session: &Session) -> bool {
+        self.session == digest(&session.id)
+    }
+
+    /// As part of an id: the ids of requests can be any text.
+    fn name(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn read(name: &str) -> Option<Attached> {
+        let digits = name.as_bytes().chunks(2).map(|two| std::str::from_utf8(two).ok());
+        let bytes = digits.map(|two| u8::from_str_radix(two?, 16).ok());
+        serde_json::from_slice(&bytes.collect::<Option<Vec<u8>>>()?).ok()
+    }
 }
 
 impl Point {
@@ -38,18 +76,25 @@ impl Point {
             name += if n > 0 { "-" } else { "" };
             name += &format!("{digest:x}");
         }
+        if let Some(of) = &self.of {
+            name += &format!("~{}", of.name());
+        }
         name
     }
 
     /// Reads such an id.
     pub(crate) fn read(name: &str) -> Option<(TaskId, Point)> {
+        let (name, of) = match name.split_once('~') {
+            Some((name, of)) => (name, Some(Attached::read(of)?)),
+            None => (name, None),
+        };
         let (rest, asked) = name.rsplit_once('.')?;
         let (rest, sent) = rest.rsplit_once('.')?;
         let (task, heard) = rest.rsplit_once('.')?;
         let digests = asked.split('-').filter(|digest| !digest.is_empty());
         let asked = digests.map(|digest| u64::from_str_radix(digest, 16)).collect::<Result<_, _>>();
-        let point =
-            Point { heard: heard.parse().ok()?, sent: sent.parse().ok()?, asked: asked.ok()? };
+        let (heard, sent) = (heard.parse().ok()?, sent.parse().ok()?);
+        let point = Point { heard, sent, asked: asked.ok()?, of };
         Some((TaskId::new(task).ok()?, point))
     }
 
@@ -99,17 +144,35 @@ impl Call<'_> {
                 }
             }
         }
+        let mut patience = Patience::new(self);
         let progress = match &self.request.meta.progress_token {
-            Some(_) => Rising::up_to(tasks, id, point.heard).await?,
+            Some(_) => loop {
+                match Rising::up_to(tasks, id, point.heard).await {
+                    Ok(rising) => break rising,
+                    Err(error) => patience.bear(error).await?,
+                }
+            },
             None => Rising::default(),
         };
         let mut voice = Voice { call: self, least, progress };
         let mut follow = match from_start {
             Some(follow) => follow,
-            None => tasks.follow(id, point.heard).await.map_err(task_error)?,
+            None => loop {
+                match tasks.follow(id, point.heard).await {
+                    Ok(follow) => break follow,
+                    Err(error) => patience.bear(error).await?,
+                }
+            },
         };
         loop {
-            let heard = follow.next().await.map_err(task_error)?;
+            let heard = match follow.next().await {
+                Ok(heard) => heard,
+                Err(error) => {
+                    patience.bear(error).await?;
+                    continue;
+                }
+            };
+            patience = Patience::new(self);
             for said in &heard.said {
                 match said {
                     Said::Progress(progress) => voice.pass(progress).await,
@@ -158,6 +221,35 @@ impl Call<'_> {
     }
 }
 
+/// With a store that can't be read while somebody waits for a call. That goes on, so that it would be wrong
+/// to tell a client that it failed which is going to rely on that; one that can't come back makes it anew.
+struct Patience<'a> {
+    call: &'a Call<'a>,
+    wait: Duration,
+}
+
+impl<'a> Patience<'a> {
+    fn new(call: &'a Call<'a>) -> Patience<'a> {
+        Patience { call, wait: Duration::from_millis(50) }
+    }
+
+    /// Returns when the same is to be tried again, if it is.
+    async fn bear(&mut self, error: CallError) -> Result<(), RpcError> {
+        let passes = matches!(
+            error,
+            CallError::Store(store::Error::Unavailable(_) | store::Error::Unknown(_))
+        );
+        let front = self.call.front;
+        if !passes || !self.call.can_return() || front.draining.is_cancelled() {
+            return Err(task_error(error));
+        }
+        tracing::warn!(%error, "a call can't be followed; trying again");
+        tokio::time::sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(Duration::from_secs(5));
+        Ok(())
+    }
+}
+
 /// Tells a client what a task says on its way.
 struct Voice<'a> {
     call: &'a Call<'a>,
@@ -176,11 +268,10 @@ impl Default for Rising {
 
 impl Rising {
     /// How far a task has come by this event of its history.
-    pub(super) async fn up_to(tasks: &Tasks, id: &TaskId, heard: u64) -> Result<Rising, RpcError> {
+    pub(super) async fn up_to(tasks: &Tasks, id: &TaskId, heard: u64) -> Result<Rising, CallError> {
         let (mut rising, mut seen, mut after) = (Rising::default(), 0, None);
         while seen < heard {
-            let page = tasks.history(id, Order::OldestFirst, after.as_deref(), 1_000).await;
-            let page = page.map_err(task_error)?;
+            let page = tasks.history(id, Order::OldestFirst, after.as_deref(), 1_000).await?;
             for entry in page.entries.iter().filter(|entry| entry.seq < heard) {
                 if let Event::Noted { note: Note::Progress(progress), .. } = &entry.event {
                     rising.0 = rising.0.max(progress.done);
@@ -273,9 +364,29 @@ mod tests {
         point.ask("b", &[question("a"), question("b")]);
         assert_eq!(Point::read(&point.name(&task)), Some((task, point.clone())));
         assert!(point.has_asked("a") && point.has_asked("b") && !point.has_asked("c"));
+        let of = Attached {
+            session: u64::MAX,
+            request: Id::Text("a~b.é \"".into()),
+            progress_token: Some(json!(7)),
+        };
+        let attached = Point { of: Some(of), ..point.clone() };
+        let task = TaskId::new("0123456789abcdef0123456789abcdef").unwrap();
+        assert!(attached.name(&task).is_ascii());
+        assert_eq!(Point::read(&attached.name(&task)), Some((task, attached)));
         point.ask("c", &[question("b"), question("c")]);
         assert!(!point.has_asked("a") && point.has_asked("b") && point.has_asked("c"));
-        for bad in ["", "1", "1.2", "a.b.c", "abc.1", "abc.-1.2.", "abc.1.2", "abc.1.2.x"] {
+        for bad in [
+            "",
+            "1",
+            "1.2",
+            "a.b.c",
+            "abc.1",
+            "abc.-1.2.",
+            "abc.1.2",
+            "abc.1.2.x",
+            "abc.1.2.~",
+            "abc.1.2.~7b",
+        ] {
             assert_eq!(Point::read(bad), None, "{bad}");
         }
     }

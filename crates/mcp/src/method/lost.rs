@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use serde_json::Map;
-use steadfast_core::{Json, Status, TaskId};
-use steadfast_engine::{CallError, ListTasks, TaskInfo};
+use serde_json::{Map, Value};
+use steadfast_core::{Event, Json, Status, TaskId};
+use steadfast_engine::{Bond, CallError, ListTasks, Order, TaskInfo, Tasks};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    call::{Call, TAKEN_BACK},
+    call::{Call, FOUND_AND_TAKEN_BACK, TAKEN_BACK},
     follow::Point,
 };
 use crate::{
     client::{CallRecord, Waiting},
-    front::{Answered, Front, Holds, Meta, Request},
+    front::{Answered, Front, Holds, Meta, Request, Starting},
     outlet::Outlet,
     repeat::request_key,
     session::Session,
@@ -33,7 +33,9 @@ pub(crate) struct LostCall {
     tool: String,
     pub(crate) request: Id,
     /// Its id is not free when it is answered, because its key is what it is known by.
-    pub(crate) keyed: bool,
+    keyed: bool,
+    /// It has found the call by that, and not made it.
+    pub(crate) attached: bool,
     meta: Meta,
 }
 
@@ -43,13 +45,22 @@ impl LostCall {
         front: &Arc<Front>,
         session: &Arc<Session>,
         event: &str,
-    ) -> Option<LostCall> {
-        let (task, point) = Point::read(event)?;
-        let info = front.tasks(&session.client).get(&task).await.ok()?;
-        let record: CallRecord = info.call?.read().ok()?;
-        let Waiting { session: of, request, keyed } = record.waiting?;
-        let meta = Meta { progress_token: record.progress_token, ..Meta::default() };
-        (of == session.id).then(|| LostCall {
+    ) -> Result<Option<LostCall>, CallError> {
+        let Some((task, point)) = Point::read(event) else { return Ok(None) };
+        let tasks = front.tasks(&session.client);
+        let info = match tasks.get(&task).await {
+            Err(CallError::Unknown(_) | CallError::Expired(_)) => return Ok(None),
+            info => info?,
+        };
+        let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+        let waits = record.and_then(|record| Waits::at(record, session, &point));
+        let Some(Waits { request, keyed, attached, progress_token }) = waits else {
+            return Ok(None);
+        };
+        if is_ahead(&tasks, &task, point.heard).await? {
+            return Ok(None);
+        }
+        Ok(Some(LostCall {
             front: front.clone(),
             session: session.clone(),
             task,
@@ -58,17 +69,26 @@ impl LostCall {
             tool: info.tool,
             request,
             keyed,
-            meta,
-        })
+            attached,
+            meta: Meta { progress_token, ..Meta::default() },
+        }))
     }
 
     /// Sends what the client has missed and what is still to come, and returns the response. Nothing if
     /// the client takes the request back.
-    pub(crate) async fn follow(self, outlet: Outlet, cancel: CancellationToken) -> Option<String> {
-        let LostCall { front, session, task, point, tool, request: id, meta, .. } = self;
+    pub(crate) async fn follow(
+        self,
+        outlet: Outlet,
+        holds: Holds,
+        cancel: CancellationToken,
+    ) -> Option<String> {
+        let LostCall { front, session, task, point, tool, request: id, keyed, mut meta, .. } = self;
+        // Which one it is does not matter any more, but that its id is not what it is known by.
+        meta.key = keyed.then(String::new);
         let request = Request {
             answered: Answered::default(),
-            holds: Holds::default(),
+            starting: Starting::default(),
+            holds,
             again: true,
             id: &id,
             method: "tools/call",
@@ -93,21 +113,66 @@ impl LostCall {
         let followed = tokio::select! {
             followed = call.follow(&tasks, &task, point, None) => followed,
             () = request.cancel.cancelled() => {
-                if let Err(error) = tasks.cancel(&task, Some(TAKEN_BACK.into())).await {
+                let reason = call.taken_back(&task);
+                if let Err(error) = tasks.cancel(&task, Some(reason.into())).await {
                     tracing::debug!(%error, "a cancelled call was over");
                 }
                 return None;
             }
         };
         // It may have been taken back where it was made, or before this stream was taken up.
-        if followed.as_ref().is_ok_and(|(info, _)| is_taken_back(info)) {
+        let ended = followed.and_then(|(info, _)| call.end(&info));
+        if request.cancel.is_cancelled() {
             return None;
         }
-        Some(match followed.and_then(|(info, _)| call.ended(&info)) {
+        Some(match ended {
             Ok(result) => response(&id, &result),
             Err(error) => error_response(Some(&id), &error),
         })
     }
+}
+
+/// Which request waits for a call at some point of a stream.
+struct Waits {
+    request: Id,
+    keyed: bool,
+    attached: bool,
+    progress_token: Option<Value>,
+}
+
+impl Waits {
+    /// Nobody, if it is none of this session.
+    fn at(record: CallRecord, session: &Session, point: &Point) -> Option<Waits> {
+        let Some(of) = &point.of else {
+            let Waiting { session: id, request, keyed } = record.waiting?;
+            let progress_token = record.progress_token;
+            return (id == session.id).then_some(Waits {
+                request,
+                keyed,
+                attached: false,
+                progress_token,
+            });
+        };
+        // A call that can't be made again was found by nobody.
+        if !of.is_of(session) || record.fingerprint.is_none() {
+            return None;
+        }
+        let (request, progress_token) = (of.request.clone(), of.progress_token.clone());
+        let attached = !record.is_waited_for(&session.id, &request);
+        let keyed = attached || record.waiting.is_some_and(|waiting| waiting.keyed);
+        Some(Waits { request, keyed, attached, progress_token })
+    }
+}
+
+/// Whether a task has not come so far. One that has begun anew counts from 0 again.
+async fn is_ahead(tasks: &Tasks, task: &TaskId, heard: u64) -> Result<bool, CallError> {
+    let last = tasks.history(task, Order::NewestFirst, None, 1).await?;
+    if last.entries.first().map_or(0, |last| last.seq + 1) >= heard {
+        return Ok(false);
+    }
+    let first = tasks.history(task, Order::OldestFirst, None, 1).await?;
+    let first = first.entries.first().map(|first| &first.event);
+    Ok(!matches!(first, Some(Event::Started { run: 1.., .. })))
 }
 
 pub(super) fn is_taken_back(info: &TaskInfo) -> bool {
@@ -118,8 +183,8 @@ pub(super) fn is_taken_back(info: &TaskInfo) -> bool {
 pub(super) const REQUEST_TAG: &str = "mcp.request";
 
 impl Front {
-    /// Cancels a request of a session that was begun before this process was, or in another: nobody
-    /// waits for it here.
+    /// Cancels the call of a request of a session, also if it was begun before this process was, or in
+    /// another. Durable when this returns. One that becomes a task does so: it is cancelled as such.
     pub(crate) async fn cancel_lost(&self, session: &Session, id: &Id) -> Result<(), CallError> {
         let tasks = self.tasks(&session.client);
         let key = request_key(session, id);
@@ -130,13 +195,29 @@ impl Front {
             ..ListTasks::default()
         };
         found.extend(tasks.list(list).await?.tasks.into_iter().map(|info| info.id));
+        let attached = session.take_back(id);
+        if let Some(task) = &attached {
+            // It may be on a stream that was taken up.
+            session.cancel(&Id::Text(task.as_str().into()));
+        }
+        found.extend(attached.clone());
         for found in found {
             let info = tasks.get(&found).await?;
             let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
-            let waiting = record.and_then(|record| record.waiting);
-            let is_it = waiting.is_some_and(|of| of.session == session.id && of.request == *id);
-            if is_it && !info.status.is_terminal() {
-                tasks.cancel(&found, Some(TAKEN_BACK.into())).await?;
+            let waits = record.as_ref().is_some_and(|record| record.is_waited_for(&session.id, id));
+            let found_it = attached.as_ref() == Some(&found);
+            if (waits || found_it) && !info.status.is_terminal() {
+                let reason = if waits { TAKEN_BACK } else { FOUND_AND_TAKEN_BACK };
+                match tasks.cancel(&found, Some(reason.into())).await {
+                    // Whoever waited for it may have been first.
+                    Err(CallError::Terminal { .. }) => {}
+                    done => done?,
+                }
+            }
+            let becomes_task = record.is_some_and(|record| record.waiting.is_none());
+            if becomes_task && !found_it {
+                // Its client will never hear of it.
+                tasks.free(vec![(found, Bond::Key)]).await?;
             }
         }
         Ok(())

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use steadfast_core::{TaskId, Ttl};
-use steadfast_engine::{Bond, Follow, StartedTask};
+use steadfast_engine::{Bond, Follow, StartedTask, TaskInfo};
 
 use super::{
     call::{Call, SESSION_TAG},
     lost::{REQUEST_TAG, is_taken_back},
     task_error,
+    tools::cancelled,
 };
 use crate::{
     audit,
@@ -52,8 +53,7 @@ impl Call<'_> {
     /// Whether it ends with its connection, and with the process that it came to: its client can neither
     /// take it up again nor say that a later request is the same, and so makes it anew.
     pub(super) fn ends_with_connection(&self) -> bool {
-        let stays = self.request.session.as_ref().is_some_and(|session| session.can_return);
-        !stays && self.request.meta.key.is_none() && self.request_state.is_none()
+        !self.can_return() && self.request.meta.key.is_none() && self.request_state.is_none()
     }
 
     /// From now on it goes on whatever becomes of this process: durable when this returns.
@@ -71,35 +71,50 @@ impl Call<'_> {
         ttl: Option<f64>,
         followed: bool,
     ) -> Result<Started, RpcError> {
+        // Who takes the request back waits until this is over, and looks for its task then.
+        let _starting = self.request.starting.lock().await;
+        if self.request.cancel.is_cancelled() {
+            return Err(cancelled());
+        }
         self.check_count().await?;
         let (mut started, mut follow) = self.start_once(ttl, followed).await?;
-        let by_id = self.is_known_by_its_id(followed);
-        if !started.new && by_id && self.frees_its_id(&started.id).await? {
+        if !started.new && self.is_known_by_its_id() && self.frees_its_id(&started.id).await? {
             (started, follow) = self.start_once(ttl, followed).await?;
         }
         match started.new {
             true => audit::created(&self.request.client, &started.id, self.engine_name),
             false => self.check_same(&started.id).await?,
         }
-        if by_id {
-            // There is nothing in it yet.
-            let _ = self.request.holds.set(started.id.clone());
-        }
         Ok((started, follow))
     }
 
-    /// Whether its session's client waits for it under the id of its request, and no key.
-    fn is_known_by_its_id(&self, followed: bool) -> bool {
-        let stays = self.request.session.as_ref().is_some_and(|session| session.can_return);
-        stays && !followed && self.request.meta.key.is_none()
+    /// Whether its client can come back to it.
+    pub(super) fn can_return(&self) -> bool {
+        self.request.session.as_ref().is_some_and(|session| session.can_return)
     }
 
-    /// Whether a call has no claim any more to the id that it came with: it was answered, its stream was
-    /// taken up, or its client took it back.
+    /// Whether it is known by its session and the id of its request, and no key.
+    fn is_known_by_its_id(&self) -> bool {
+        self.can_return() && self.request.meta.key.is_none()
+    }
+
+    /// There is an answer: when that was sent, the id of its request is free again. Not so if it only
+    /// could not be found out what the task came to: then it is still the same request.
+    pub(super) fn is_answered(&self, id: &TaskId) {
+        if self.is_known_by_its_id() {
+            // If there is something in it, it is this.
+            let _ = self.request.holds.set(id.clone());
+        }
+    }
+
+    /// Whether a call has no claim any more to the id that it came with: it was answered, its client took
+    /// it back, or its stream was taken up and this is another request. Who took up the stream may be a
+    /// new process, that counts from 0 again; but it may as well lose the stream again and make the
+    /// same request.
     async fn frees_its_id(&self, id: &TaskId) -> Result<bool, RpcError> {
         let tasks = self.tasks();
         if self.front.sent.has(id) {
-            self.front.sent.flush(&self.front.engine).await;
+            self.front.sent.flush(&self.front.engine).await.map_err(task_error)?;
             return Ok(true);
         }
         let Some(session) = &self.request.session else { return Ok(false) };
@@ -108,8 +123,9 @@ impl Call<'_> {
             // That it was sent has been written down since.
             return Ok(true);
         }
-        let free = session.has_taken_up(id.as_str())
-            || is_taken_back(&tasks.get(id).await.map_err(task_error)?);
+        let info = tasks.get(id).await.map_err(task_error)?;
+        let free =
+            is_taken_back(&info) || session.has_taken_up(id.as_str()) && !self.is_request_of(&info);
         if free {
             tasks.free(vec![(id.clone(), Bond::Key)]).await.map_err(task_error)?;
         }
@@ -124,7 +140,8 @@ impl Call<'_> {
         let stored = self.request.session.as_ref().filter(|session| session.can_return);
         let waited = stored.filter(|_| !followed);
         let keyed = self.request.meta.key.as_deref();
-        let key = match (keyed, waited) {
+        // One that becomes a task is known by its id as well, until its client knows the task.
+        let key = match (keyed, stored) {
             (Some(key), _) => Some(idempotency_key(key)),
             (None, Some(session)) => Some(request_key(session, self.request.id)),
             (None, None) => None,
@@ -205,11 +222,16 @@ impl Call<'_> {
         Ok((Some(id), sealed))
     }
 
+    /// Whether a task was made by this request, or by one that is equal.
+    fn is_request_of(&self, info: &TaskInfo) -> bool {
+        let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
+        record.is_some_and(|record| record.fingerprint == Some(self.fingerprint()))
+    }
+
     /// Refuses a request that has the id or the key of another.
     async fn check_same(&self, id: &TaskId) -> Result<(), RpcError> {
         let info = self.tasks().get(id).await.map_err(task_error)?;
-        let record = info.call.and_then(|call| call.read::<CallRecord>().ok());
-        match record.is_some_and(|record| record.fingerprint == Some(self.fingerprint())) {
+        match self.is_request_of(&info) {
             true => Ok(()),
             false => Err(RpcError::taken(match self.request.meta.key {
                 Some(_) => "this idempotency key was used for another request",

@@ -85,7 +85,6 @@ impl Front {
             }
             // Only a task can be waited for twice.
             (Body::Front(_) | Body::Plain(_), _) if request.again => Err(twice()),
-            (Body::Durable(_), _) if request.again && as_task => Err(twice()),
             (Body::Front(which), _) => {
                 let result = self.companion(request, *which, &arguments).await?;
                 self.tool_result(request, entry, &result)

@@ -235,6 +235,21 @@ async fn progress_and_log_come_before_the_answer_if_they_were_asked_for() {
     assert_eq!(said.len(), 3);
 }
 
+/// The revision has no resumption: an id would promise it.
+#[tokio::test]
+async fn no_event_has_an_id() {
+    let site = site().await;
+    let mut params = call("talks", json!({}));
+    params["_meta"] = json!({ "progressToken": "p", "io.modelcontextprotocol/logLevel": "info" });
+    let mut events = site.modern(&json!({}), "tools/call", params).await.events();
+    let mut seen = 0;
+    while let Some(event) = events.raw().await {
+        assert!(!event.lines().any(|line| line.starts_with("id:")), "{event}");
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
+}
+
 /// There is no way to come back for what was missed.
 #[tokio::test]
 async fn progress_of_a_call_that_cannot_be_taken_up_is_not_stored() {

@@ -3,6 +3,7 @@
 // The lint knows test functions, not those that they share.
 #![allow(clippy::unwrap_used)]
 
+mod bent;
 mod heard;
 mod http;
 mod late;
@@ -11,6 +12,7 @@ mod tools;
 mod traffic;
 mod unsteady;
 
+mod again;
 mod asking;
 mod callers;
 mod calls_2026;

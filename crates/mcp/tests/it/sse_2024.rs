@@ -72,6 +72,27 @@ async fn an_old_client_calls_a_durable_tool() {
     assert_eq!(old.events.next().await.unwrap()["method"], "notifications/tools/list_changed");
 }
 
+/// There is one stream, and none to take it up again.
+#[tokio::test]
+async fn no_event_has_an_id() {
+    let site = site().await;
+    let mut old = Old::open(&site).await;
+    let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": { "name": "old", "version": "1" } });
+    old.ask(&site, 1, "initialize", params).await;
+    site.running.remove_tool("add");
+    let params = json!({ "name": "talks", "arguments": {}, "_meta": { "progressToken": "p" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    assert_eq!(old.say(&site, call).await, 202);
+    let (mut changed, mut said, mut answered) = (false, false, false);
+    while !(changed && said && answered) {
+        let event = old.events.raw().await.unwrap();
+        assert!(!event.lines().any(|line| line.starts_with("id:")), "{event}");
+        changed |= event.contains("list_changed");
+        said |= event.contains("notifications/message");
+        answered |= event.contains(r#""id":2"#);
+    }
+}
+
 #[tokio::test]
 async fn strangers_and_the_departed_are_turned_away() {
     let site = site().await;

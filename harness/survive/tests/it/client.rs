@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -223,7 +223,10 @@ impl Response {
     pub(crate) fn next(&mut self) -> Option<Event> {
         assert!(self.is_stream(), "{}", self.head);
         let (mut id, mut data) = (None, None);
+        let begun = Instant::now();
         loop {
+            // A silent stream shows that the server is there, and may do so for ever.
+            assert!(begun.elapsed() < Duration::from_secs(40), "no event came");
             let mut line = String::new();
             if self.body.read_line(&mut line).ok()? == 0 {
                 return None;

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
 mod asked;
+mod batches;
 mod calls;
 mod client;
 mod closed;
+mod keys;
 mod notices;
 mod piped;
 mod questions;
@@ -13,4 +15,5 @@ mod revisions;
 mod server;
 mod sessions;
 mod shared;
+mod streams;
 mod theirs;

@@ -7,6 +7,9 @@ use crate::{
     server::Server,
 };
 
+/// Those with sessions.
+const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+
 fn work(client: &Client, server: &Server, id: Value, number: u64) -> Response {
     client.call(server.address(), id, "work", json!({ "number": number }))
 }
@@ -17,7 +20,7 @@ fn text(response: &Value) -> &str {
 
 #[test]
 fn a_request_of_the_same_id_is_the_same_call_over_a_kill() {
-    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+    for version in VERSIONS {
         let mut server = Server::start();
         let client = Client::connect(server.address(), version);
         let first = work(&client, &server, json!(5), 7);
@@ -36,16 +39,79 @@ fn a_request_of_the_same_id_is_the_same_call_over_a_kill() {
 
 #[test]
 fn a_request_of_the_same_id_takes_the_place_of_the_first() {
+    for version in VERSIONS {
+        let server = Server::start();
+        let client = Client::connect(server.address(), version);
+        let first = work(&client, &server, json!("a"), 7);
+        server.until("second", 1);
+        let again = work(&client, &server, json!("a"), 7);
+        let said = first.rest();
+        assert!(said.iter().all(|message| message["id"].is_null()), "{version}: {said:?}");
+        server.open("second");
+        assert_eq!(text(&again.last()), "7", "{version}");
+        let counts = ["first", "second", "last"].map(|effect| server.count(effect));
+        assert_eq!(counts, [1, 1, 1], "{version}");
+    }
+}
+
+/// The same for who takes up its stream while the first is still open.
+#[test]
+fn a_stream_that_is_taken_up_takes_the_place_of_the_first() {
+    for version in VERSIONS {
+        let server = Server::start();
+        let client = Client::connect(server.address(), version);
+        let mut first = work(&client, &server, json!("a"), 7);
+        let (event, _) = first.message().unwrap();
+        server.until("second", 1);
+        let resumed = client.resume(server.address(), &event.unwrap());
+        let said = first.rest();
+        assert!(said.iter().all(|message| message["id"].is_null()), "{version}: {said:?}");
+        server.open("second");
+        assert_eq!(text(&resumed.last()), "7", "{version}");
+    }
+}
+
+/// Nothing has been said yet, and its answer may still become JSON.
+#[test]
+fn a_request_that_waits_without_a_stream_is_replaced_as_well() {
     let server = Server::start();
-    let client = Client::connect(server.address(), "2025-11-25");
-    let first = work(&client, &server, json!("a"), 7);
-    server.until("second", 1);
-    let again = work(&client, &server, json!("a"), 7);
-    let said = first.rest();
-    assert!(said.iter().all(|message| message["id"].is_null()), "no answer: {said:?}");
-    server.open("second");
-    assert_eq!(text(&again.last()), "7");
-    assert_eq!([server.count("first"), server.count("second"), server.count("last")], [1, 1, 1]);
+    let client = Client::connect(server.address(), "2025-06-18");
+    let book = || client.call(server.address(), json!(1), "book", json!({ "guest": "ada" }));
+    std::thread::scope(|scope| {
+        let first = scope.spawn(book);
+        server.until("second", 1);
+        let again = scope.spawn(book);
+        let first = first.join().unwrap().rest();
+        assert!(first.is_empty(), "{first:?}");
+        server.open("second");
+        assert_eq!(text(&again.join().unwrap().last()), "booked for ada");
+    });
+    assert_eq!([server.count("room"), server.count("paid")], [1, 1]);
+}
+
+/// Also when its stream was taken up in between, and broke again. (Another request may have its id then:
+/// see `calls::its_id_is_free_for_who_takes_it_up`.)
+#[test]
+fn a_request_whose_stream_was_taken_up_is_still_the_same_call() {
+    for killed in [true, false] {
+        let mut server = Server::start();
+        let client = Client::connect(server.address(), "2025-11-25");
+        let mut first = work(&client, &server, json!(5), 7);
+        let event = first.next().unwrap().id.unwrap();
+        server.until("second", 1);
+        drop(first);
+        if killed {
+            server.kill_and_restart();
+        }
+        let resumed = client.resume(server.address(), &event);
+        assert_eq!(resumed.status, 200);
+        drop(resumed);
+        let again = work(&client, &server, json!(5), 7);
+        server.open("second");
+        let again = again.last();
+        assert_eq!((text(&again), &again["id"]), ("7", &json!(5)), "killed: {killed}: {again}");
+        assert_eq!([server.count("first"), server.count("last")], [1, 1], "killed: {killed}");
+    }
 }
 
 /// Its question is asked where the client is now.
@@ -141,6 +207,61 @@ fn an_id_whose_request_was_taken_back_is_free_again() {
         }
         assert_eq!(server.count("last"), 2, "killed: {killed}");
     }
+}
+
+/// Its client was told that it is taken back, and does not say so again.
+#[test]
+fn a_request_that_was_taken_back_stays_so_when_the_server_is_killed_at_once() {
+    // More than once, because the moment between matters.
+    for _ in 0..5 {
+        let mut server = Server::start();
+        let client = Client::connect(server.address(), "2025-11-25");
+        let first = work(&client, &server, json!(1), 7);
+        server.until("second", 1);
+        let params = json!({ "requestId": 1 });
+        let method = "notifications/cancelled";
+        client.say(
+            server.address(),
+            &json!({ "jsonrpc": "2.0", "method": method, "params": params }),
+        );
+        server.kill_and_restart();
+        drop(first);
+        server.open("second");
+        // Another call comes to its end, so this one has had the time to.
+        assert_eq!(text(&work(&client, &server, json!(2), 8).last()), "8");
+        assert_eq!(server.count("last"), 1, "only that of the other");
+    }
+}
+
+/// A call that becomes a task is known by its id until its client knows the task.
+#[test]
+fn a_request_for_a_task_is_the_same_until_it_is_answered() {
+    let mut server = Server::start();
+    let client = Client::connect(server.address(), "2025-11-25");
+    let prepare = |to, number: u64| {
+        let arguments = json!({ "number": number });
+        let params = json!({ "name": "prepare", "arguments": arguments, "task": {} });
+        client.request(to, json!(1), "tools/call", params).last()
+    };
+    std::thread::scope(|scope| {
+        let to = server.address();
+        let first = scope.spawn(move || std::panic::catch_unwind(|| prepare(to, 7)));
+        server.until("second", 1);
+        server.kill_and_restart();
+        assert!(first.join().unwrap().is_err(), "its connection is gone");
+    });
+    let other = prepare(server.address(), 8);
+    assert_eq!(other["error"]["code"], -32600, "{other}");
+    server.open("second");
+    let again = prepare(server.address(), 7);
+    assert!(again["result"]["task"]["taskId"].is_string(), "{again}");
+    server.until("last", 1);
+    assert_eq!(server.count("first"), 1);
+    // It is answered, and its id is free.
+    let other = prepare(server.address(), 8);
+    assert!(other["result"]["task"]["taskId"].is_string(), "{other}");
+    server.until("last", 2);
+    assert_eq!(server.count("first"), 2);
 }
 
 /// In a batch of 2025-03-26 too; and a request that is refused frees nothing of the one that it resembles.
