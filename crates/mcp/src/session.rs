@@ -1,6 +1,7 @@
 //! Sessions: what is remembered of a client between requests, up to 2025-11-25.
 
 mod all;
+mod found;
 mod record;
 mod stream;
 mod theirs;
@@ -11,7 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use steadfast_core::TaskId;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use all::Sessions;
@@ -63,7 +63,7 @@ struct State {
     /// The tasks of calls whose streams were taken up.
     taken_up: HashSet<String>,
     /// Requests that have found the tasks of others, by an idempotency key.
-    attached: HashMap<Id, Attached>,
+    attached: HashMap<Id, found::Attached>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
     /// How far that has come.
@@ -97,12 +97,6 @@ struct AtWork {
     text: Option<Arc<RequestText>>,
     /// How many there are.
     count: usize,
-}
-
-/// A task that a request has found by its idempotency key, and not made.
-struct Attached {
-    task: TaskId,
-    taken_back: bool,
 }
 
 /// A question that was asked.
@@ -259,34 +253,6 @@ impl Session {
         let at_work = self.state().in_flight.remove(id)?;
         at_work.cancel.cancel();
         Some(at_work.starting)
-    }
-
-    /// A request has found by its idempotency key the task of another.
-    pub(crate) fn attach(&self, id: &Id, task: &TaskId) {
-        let mut state = self.state();
-        if state.attached.len() > MANY {
-            state.attached.clear();
-        }
-        let attached = Attached { task: task.clone(), taken_back: false };
-        state.attached.entry(id.clone()).or_insert(attached);
-    }
-
-    pub(crate) fn is_attached(&self, id: &Id, task: &TaskId) -> bool {
-        self.state().attached.get(id).is_some_and(|attached| attached.task == *task)
-    }
-
-    /// The client takes a request back that may have found a task so: that task.
-    pub(crate) fn take_back(&self, id: &Id) -> Option<TaskId> {
-        let mut state = self.state();
-        let attached = state.attached.get_mut(id)?;
-        attached.taken_back = true;
-        Some(attached.task.clone())
-    }
-
-    /// Whether the client has done so.
-    pub(crate) fn has_taken_back(&self, id: &Id, task: &TaskId) -> bool {
-        let state = self.state();
-        state.attached.get(id).is_some_and(|one| one.taken_back && one.task == *task)
     }
 
     /// The stream of a call is taken up, so that another request may have its id. Until one has, it can be

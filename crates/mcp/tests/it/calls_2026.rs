@@ -312,17 +312,24 @@ async fn a_slow_answer_becomes_a_stream() {
         keep_alive: Duration::from_millis(10),
         ..Settings::default()
     };
-    let slow = Tool::plain("slow", |_: NoInput| async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        Ok("done")
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let waits = gate.clone();
+    let slow = Tool::plain("slow", move |_: NoInput| {
+        let gate = waits.clone();
+        async move {
+            gate.notified().await;
+            Ok("done")
+        }
     });
     let site = Site::start(server(&Count::default()).settings(settings).tool(slow)).await;
     let reply = site.modern(&json!({}), "tools/call", call("slow", json!({}))).await;
     assert_eq!(reply.header("x-accel-buffering"), Some("no"));
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
-    let text = reply.text().await;
-    assert!(text.starts_with(":"), "signs of life first: {text}");
-    assert!(text.contains("done"));
+    let mut events = reply.events();
+    let first = events.raw().await.unwrap();
+    assert!(first.starts_with(':'), "signs of life first: {first}");
+    gate.notify_one();
+    assert_eq!(events.next().await.unwrap()["result"]["content"][0]["text"], "done");
 }
 
 #[tokio::test]

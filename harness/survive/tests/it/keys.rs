@@ -67,7 +67,7 @@ fn the_stream_of_who_found_the_call_can_be_taken_up() {
 
 #[test]
 fn who_found_the_call_can_take_it_back() {
-    for (killed, resumed) in [(false, false), (false, true), (true, true)] {
+    for (killed, resumed) in [(false, false), (false, true), (true, true), (true, false)] {
         let mut server = Server::start();
         let client = Client::connect(server.address(), "2025-11-25");
         let other = Client::connect(server.address(), "2025-11-25");
