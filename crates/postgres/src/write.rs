@@ -7,7 +7,6 @@ mod effect;
 mod halt;
 mod mail;
 mod session;
-mod size;
 mod start;
 mod turn;
 

@@ -30,7 +30,6 @@ mod queue;
 mod read;
 mod row;
 mod schema;
-mod size;
 mod store;
 mod tx;
 mod write;

@@ -21,7 +21,6 @@ use crate::{
     desk::{Desks, Seat},
     memory::Memory,
     read::{Readers, busy},
-    size,
     writer::{Office, Writer},
 };
 
@@ -182,7 +181,7 @@ impl steadfast_store::Store for Store {
     }
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
-        write!(self, size::task(&task), |tx| tx.start(&task))
+        write!(self, task.bytes(), |tx| tx.start(&task))
     }
 
     fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
@@ -194,7 +193,7 @@ impl steadfast_store::Store for Store {
     }
 
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
-        write!(self, size::turn(&turn), |tx| tx.turn(&turn))
+        write!(self, turn.bytes(), |tx| tx.turn(&turn))
     }
 
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
@@ -221,7 +220,7 @@ impl steadfast_store::Store for Store {
         id: TaskId,
         cancel: Cancel,
     ) -> BoxFuture<'_, Result<Vec<Touched>>> {
-        write!(self, size::cancel(&cancel), |tx| tx.cancel(&caller, &id, &cancel))
+        write!(self, cancel.bytes(), |tx| tx.cancel(&caller, &id, &cancel))
     }
 
     fn suspend(

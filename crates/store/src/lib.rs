@@ -15,6 +15,7 @@ mod around;
 mod error;
 mod memory;
 mod rows;
+mod size;
 mod store;
 #[cfg(feature = "suite")]
 pub mod suite;

@@ -3,7 +3,6 @@
 use steadfast_core::{Status, TaskId};
 use steadfast_store::{Caller, Cancel, Touched};
 
-use super::size;
 use crate::{
     lane::Cards,
     queue::Apply,
@@ -31,7 +30,7 @@ impl Apply for CancelTask {
     }
 
     fn bytes(&self) -> usize {
-        size::cancel(&self.cancel)
+        self.cancel.bytes()
     }
 }
 

@@ -3,7 +3,6 @@
 use steadfast_core::TaskId;
 use steadfast_store::{Bond, Lease, NewTask, Parent, Refusal, Started, TaskKey};
 
-use super::size;
 use crate::{
     lane::Cards,
     queue::Apply,
@@ -25,7 +24,7 @@ impl Apply for StartTask {
     }
 
     fn bytes(&self) -> usize {
-        size::task(&self.0)
+        self.0.bytes()
     }
 }
 

@@ -3,7 +3,6 @@
 use steadfast_core::{Status, Timestamp};
 use steadfast_store::{After, Effect, Turn, Turned};
 
-use super::size;
 use crate::{
     lane::Cards,
     queue::Apply,
@@ -40,7 +39,7 @@ impl Apply for TakeTurn {
     }
 
     fn bytes(&self) -> usize {
-        size::turn(&self.0)
+        self.0.bytes()
     }
 }
 
