@@ -3,6 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use tokio::task::AbortHandle;
 use tokio_postgres::{
     Client, Config, Connection, Socket,
     config::{Host, SslMode},
@@ -102,14 +103,14 @@ impl Address {
         Ok(Address { config, mode, tls, password })
     }
 
-    /// A connection whose messages are polled by a task of this runtime.
-    pub(crate) async fn connect(&self) -> Result<Client, OpenError> {
+    /// A connection whose messages are polled by a task of this runtime. It ends with that.
+    pub(crate) async fn connect(&self) -> Result<(Client, AbortHandle), OpenError> {
         let (client, wire) = self.wire().await?;
-        tokio::spawn(async move {
+        let polled = tokio::spawn(async move {
             // Whoever uses it finds out by its calls.
             let _ = wire.await;
         });
-        Ok(client)
+        Ok((client, polled.abort_handle()))
     }
 
     /// A connection, and what must be polled for it.

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use crate::{
@@ -24,12 +25,20 @@ pub(crate) type Param<'p> = &'p (dyn ToSql + Sync);
 /// one after the other.
 pub(crate) struct Conn {
     pub(crate) client: Client,
+    /// Ends the connection, unless somebody else polls its wire.
+    end: Option<AbortHandle>,
+    /// How long an answer may take.
+    patience: Duration,
     known: Mutex<HashMap<Box<str>, Statement>>,
 }
 
 impl Conn {
     pub(crate) async fn open(address: &Address, options: &Options) -> Result<Conn, OpenError> {
-        Conn::dress(address.connect().await?, options).await
+        in_time(options, async {
+            let (client, end) = address.connect().await?;
+            Conn::dress(client, Some(end), options).await
+        })
+        .await
     }
 
     /// The same, for who polls the wire himself.
@@ -37,8 +46,15 @@ impl Conn {
         address: &Address,
         options: &Options,
     ) -> Result<(Conn, Wire), OpenError> {
+        in_time(options, Conn::open_wire_at_leisure(address, options)).await
+    }
+
+    async fn open_wire_at_leisure(
+        address: &Address,
+        options: &Options,
+    ) -> Result<(Conn, Wire), OpenError> {
         let (client, mut wire) = address.wire().await?;
-        let mut dressing = std::pin::pin!(Conn::dress(client, options));
+        let mut dressing = std::pin::pin!(Conn::dress(client, None, options));
         let conn = std::future::poll_fn(|cx| {
             // Nothing was asked for yet that could be heard.
             if let Poll::Ready(Some(Err(error))) = wire.poll_message(cx) {
@@ -54,7 +70,11 @@ impl Conn {
     /// The plans we want are known: by index, one row after the other. So plans are made once for
     /// each statement, and may not depend on statistics, which know nothing of a table that was
     /// empty a minute ago.
-    async fn dress(client: Client, options: &Options) -> Result<Conn, OpenError> {
+    async fn dress(
+        client: Client,
+        end: Option<AbortHandle>,
+        options: &Options,
+    ) -> Result<Conn, OpenError> {
         let schema = quoted(&options.schema);
         let idle = (options.lease / 2).as_millis();
         let wait = options.lease.min(Duration::from_secs(10)).as_millis();
@@ -72,7 +92,7 @@ impl Conn {
              END $$"
         );
         client.batch_execute(&settings).await.map_err(|e| OpenError::failed(&e))?;
-        Ok(Conn { client, known: Mutex::default() })
+        Ok(Conn { client, end, patience: options.patience, known: Mutex::default() })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -92,8 +112,32 @@ impl Conn {
 
     /// Runs one statement.
     pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
-        let statement = self.statement(sql).await?;
-        self.client.query(&statement, params).await
+        self.in_time(async {
+            let statement = self.statement(sql).await?;
+            self.client.query(&statement, params).await
+        })
+        .await
+    }
+
+    /// Runs statements that have no values and give no rows.
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
+        self.in_time(self.client.batch_execute(sql)).await
+    }
+
+    /// Waits for an answer. If it takes too long the connection is given up, which is then the
+    /// answer.
+    async fn in_time<T>(&self, answer: impl Future<Output = T>) -> T {
+        let mut answer = std::pin::pin!(answer);
+        match (tokio::time::timeout(self.patience, &mut answer).await, &self.end) {
+            (Ok(answer), _) => answer,
+            (Err(_), end) => {
+                if let Some(end) = end {
+                    tracing::warn!("the database does not answer; giving up the connection");
+                    end.abort();
+                }
+                answer.await
+            }
+        }
     }
 
     /// The first row of one statement.
@@ -104,6 +148,16 @@ impl Conn {
     ) -> Result<Option<Row>, Error> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
+}
+
+/// A server that is reached, and then says nothing, is no server.
+async fn in_time<T>(
+    options: &Options,
+    opening: impl Future<Output = Result<T, OpenError>>,
+) -> Result<T, OpenError> {
+    let limit = options.patience.min(Duration::from_secs(15));
+    let late = || OpenError::Connect(format!("the server says nothing for {limit:?}"));
+    tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Statements that go to the server in one trip, and are done there in their order.
@@ -121,6 +175,10 @@ impl<'p> Pipe<'p> {
 
     /// Sends all, and waits for all: their rows, or the first error.
     pub(crate) async fn run(self, conn: &Conn) -> Result<Vec<Vec<Row>>, Error> {
+        conn.in_time(self.send(conn)).await
+    }
+
+    async fn send(self, conn: &Conn) -> Result<Vec<Vec<Row>>, Error> {
         // All are known to the server before the first is sent, so that none overtakes another.
         let mut statements = Vec::with_capacity(self.entries.len());
         for (sql, _) in &self.entries {

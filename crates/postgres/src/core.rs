@@ -13,12 +13,21 @@ use crate::{
     queue::Queue, work::News,
 };
 
+/// Whether `desk d` is alive. While the server was down nobody could be heard: so all get their time
+/// anew when it has started, or a restart of the server would be the death of everybody.
+macro_rules! alive {
+    () => {
+        "greatest(d.until, pg_postmaster_start_time() + d.lease) > clock_timestamp()"
+    };
+}
+pub(crate) use alive;
+
 /// Takes a new desk with its writers.
 const SIT_DOWN: &str = "
     WITH seat AS (
-        INSERT INTO desk (n, until, process)
-        VALUES (nextval('desk_number'), clock_timestamp() + $1::bigint * interval '1 ms', $2)
-        RETURNING n
+        INSERT INTO desk (n, until, lease, process)
+        SELECT nextval('desk_number'), clock_timestamp() + lease, lease, $2
+        FROM (SELECT $1::bigint * interval '1 ms') AS l (lease) RETURNING n
     )
     INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 2) AS lane
     RETURNING desk";

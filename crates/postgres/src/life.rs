@@ -9,15 +9,18 @@ use crate::{
     address::Wire,
     bell::Word,
     conn::{Conn, Param},
-    core::Core,
+    core::{Core, alive},
     error::cause,
 };
 
 /// Says that this desk is alive, unless it is dead already, and how many others are.
-const BEAT: &str = "
-    UPDATE desk SET until = clock_timestamp() + $2::bigint * interval '1 ms'
-    WHERE n = $1 AND until > clock_timestamp()
-    RETURNING (SELECT count(*) FROM desk o WHERE o.n <> $1 AND o.until > clock_timestamp())";
+const BEAT: &str = concat!(
+    "UPDATE desk d SET until = clock_timestamp() + d.lease WHERE d.n = $1 AND ",
+    alive!(),
+    " RETURNING (SELECT count(*) FROM desk d WHERE d.n <> $1 AND ",
+    alive!(),
+    ")"
+);
 
 /// Changes whenever another process has committed something.
 const LOOK: &str = "SELECT coalesce(sum(batch), 0)::bigint FROM writer WHERE desk <> $1";
@@ -108,10 +111,9 @@ fn hear(core: &Core, said: &str) {
 
 /// Says that we are alive, often enough that one or two times may fail.
 async fn beat(core: &Core, conn: &Conn) -> Result<(), String> {
-    let lease = i64::try_from(core.options.lease.as_millis()).unwrap_or(i64::MAX);
     loop {
         let desk = core.desk();
-        match ask(core, conn, BEAT, &[&desk, &lease]).await? {
+        match ask(core, conn, BEAT, &[&desk]).await? {
             Some(row) => core.bell.set_company(number(&row)? > 0),
             None => {
                 if let Err(error) = core.found_dead(desk, conn).await {

@@ -87,8 +87,9 @@ impl Options {
         self
     }
 
-    /// How long to try to find out whether a commit took effect whose answer was lost, before its
-    /// callers are told that nobody knows; half a minute unless it is set.
+    /// How long to wait for an answer of the database before the connection is given up; and how long
+    /// to try to find out whether a commit took effect whose answer was lost, before its callers are
+    /// told that nobody knows. Half a minute unless it is set.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Options {
         self.patience = patience;
@@ -113,7 +114,7 @@ impl Options {
     /// servers alter tables. Safe while processes of the version before are running.
     pub async fn migrate(self) -> Result<(), OpenError> {
         let address = Address::parse(&self)?;
-        let client = address.connect().await?;
+        let (client, _) = address.connect().await?;
         schema::check_server(&client).await?;
         schema::ready(&client, &Options { migrate: true, ..self }).await
     }

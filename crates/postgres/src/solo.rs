@@ -134,7 +134,7 @@ async fn attempt<S: Solo>(
         Err(Fault::Row(error)) => return Ok(Err(error)),
     }
     let desk = core.desk();
-    conn.client.batch_execute("BEGIN").await?;
+    conn.run("BEGIN").await?;
     let fence = match conn.first(FENCE, &[&desk, &number]).await {
         Ok(fence) => fence,
         Err(error) => {
@@ -155,7 +155,7 @@ async fn attempt<S: Solo>(
         }
         Ok((done, news)) => {
             *answer = Some(done);
-            match conn.client.batch_execute("COMMIT").await {
+            match conn.run("COMMIT").await {
                 Ok(()) => {
                     core.ring(news);
                     answer.take().map(Ok).ok_or(Setback::Lost { desk, number: batch })

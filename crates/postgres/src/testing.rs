@@ -53,7 +53,8 @@ pub(crate) fn fresh_name() -> String {
 
 /// Lets the lease of a desk run out, as when its process was not heard of for that long.
 pub async fn expire(options: &Options, desk: Desk) -> Result<(), OpenError> {
-    sql(options, &format!("UPDATE desk SET until = '-infinity' WHERE n = {}", desk.0)).await
+    sql(options, &format!("UPDATE desk SET until = '-infinity', lease = '0' WHERE n = {}", desk.0))
+        .await
 }
 
 /// Runs statements in the schema of a store.

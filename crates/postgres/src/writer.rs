@@ -125,7 +125,7 @@ impl Writer {
 
 /// If it can't, there is no connection any more, and no transaction.
 pub(crate) async fn rollback(conn: &Conn) {
-    let _ = conn.client.batch_execute("ROLLBACK").await;
+    let _ = conn.run("ROLLBACK").await;
 }
 
 fn cut(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {

@@ -4,6 +4,7 @@ use steadfast_store::{ActivityLease, Desk, Held, Lease, Result, TaskKey};
 
 use super::Readers;
 use crate::{
+    core::alive,
     error::undone,
     row::{self, get},
 };
@@ -17,8 +18,8 @@ pub(crate) const HELD_ACTIVITIES: &str =
     "SELECT key, epoch FROM activity WHERE desk = $1 AND desk > 0 ORDER BY key";
 
 /// Desks that hold something and are not alive. Skips from one to the next.
-pub(crate) const DEAD: &str = "
-    WITH RECURSIVE tasks (desk) AS (
+pub(crate) const DEAD: &str = concat!(
+    "WITH RECURSIVE tasks (desk) AS (
         SELECT (SELECT min(desk) FROM task WHERE desk > 0)
         UNION ALL
         SELECT (SELECT min(t.desk) FROM task t WHERE t.desk > 0 AND t.desk > b.desk)
@@ -33,11 +34,13 @@ pub(crate) const DEAD: &str = "
         UNION SELECT desk FROM activities WHERE desk IS NOT NULL
     )
     SELECT b.desk FROM busy b WHERE b.desk <> $1
-        AND NOT EXISTS (SELECT FROM desk d WHERE d.n = b.desk AND d.until > clock_timestamp())
-    ORDER BY b.desk";
+        AND NOT EXISTS (SELECT FROM desk d WHERE d.n = b.desk AND ",
+    alive!(),
+    ") ORDER BY b.desk"
+);
 
 pub(crate) const ALIVE: &str =
-    "SELECT EXISTS (SELECT FROM desk WHERE n = $1 AND until > clock_timestamp())";
+    concat!("SELECT EXISTS (SELECT FROM desk d WHERE d.n = $1 AND ", alive!(), ")");
 
 impl Readers {
     pub(crate) async fn held(&self, desk: i64) -> Result<Vec<Held>> {

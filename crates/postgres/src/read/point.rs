@@ -22,11 +22,12 @@ pub(crate) const BY_KEY: &str =
 pub(crate) const WITH_QUESTIONS: &str = concat!(
     "SELECT ",
     task_columns!(),
-    ", t.outcome,
-       ARRAY(SELECT q.key FROM question q WHERE q.task = t.key ORDER BY q.n),
-       ARRAY(SELECT q.op FROM question q WHERE q.task = t.key ORDER BY q.n),
-       ARRAY(SELECT q.body FROM question q WHERE q.task = t.key ORDER BY q.n)
-     FROM task t WHERE t.id = $1"
+    ", t.outcome, asked.keys, asked.ops, asked.bodies FROM task t
+     LEFT JOIN LATERAL (
+        SELECT array_agg(q.key ORDER BY q.n) AS keys, array_agg(q.op ORDER BY q.n) AS ops,
+               array_agg(q.body ORDER BY q.n) AS bodies
+        FROM question q WHERE q.task = t.key AND t.traces & 1 <> 0) AS asked ON true
+     WHERE t.id = $1"
 );
 pub(crate) const KEYED: &str = "
     SELECT id FROM task WHERE owner = $1 AND dedup = $2 AND (expires IS NULL OR expires > $3)";
@@ -65,9 +66,12 @@ impl Readers {
         let task = visible(caller, found.as_ref().map(|r| row::task(r, true)).transpose()?)?;
         let mut questions = Vec::new();
         if let Some(r) = &found {
-            let keys: Vec<String> = get(r, TASK_COLUMNS + 1)?;
-            let ops: Vec<i64> = get(r, TASK_COLUMNS + 2)?;
-            let bodies: Vec<Vec<u8>> = get(r, TASK_COLUMNS + 3)?;
+            // None at all if there is none.
+            let keys: Option<Vec<String>> = get(r, TASK_COLUMNS + 1)?;
+            let ops: Option<Vec<i64>> = get(r, TASK_COLUMNS + 2)?;
+            let bodies: Option<Vec<Vec<u8>>> = get(r, TASK_COLUMNS + 3)?;
+            let (keys, ops) = (keys.unwrap_or_default(), ops.unwrap_or_default());
+            let bodies = bodies.unwrap_or_default();
             for ((key, op), body) in keys.into_iter().zip(ops).zip(bodies) {
                 let op = u32::try_from(op).map_err(|e| row::damaged("an operation", &e))?;
                 questions.push(QuestionRow {

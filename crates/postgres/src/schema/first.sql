@@ -8,10 +8,12 @@ CREATE SEQUENCE desk_number;
 CREATE SEQUENCE moment;
 
 -- Open handles: processes. One is alive until its time by the database's clock; what is written in
--- its name is written only before that. Its row goes when what it held was given to others.
+-- its name is written only before that. As nobody can be heard while the server is down, each has its
+-- lease anew from when that has started. Its row goes when what it held was given to others.
 CREATE TABLE desk (
     n bigint PRIMARY KEY,
     until timestamptz NOT NULL,
+    lease interval NOT NULL,
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     process text NOT NULL
 ) WITH (fillfactor = 50);

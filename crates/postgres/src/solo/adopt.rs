@@ -4,10 +4,11 @@ use steadfast_core::Status;
 use steadfast_store::{Adopted, Poison};
 
 use super::{Done, Solo, Tx};
-use crate::work::News;
+use crate::{core::alive, work::News};
 
 /// Nobody can write in the name of a desk while this is locked, and nobody has begun to before.
-pub(crate) const LOCK: &str = "SELECT until > clock_timestamp() FROM desk WHERE n = $1 FOR UPDATE";
+pub(crate) const LOCK: &str =
+    concat!("SELECT ", alive!(), " FROM desk d WHERE d.n = $1 FOR UPDATE");
 
 pub(crate) const TASKS: &str = "
     SELECT key, status, deaths FROM task WHERE desk = $1 AND desk > 0

@@ -6,7 +6,7 @@ use steadfast_store::{Swept, task_scope};
 use super::{Done, Solo, Tx};
 use crate::{
     conn::Conn,
-    core::Core,
+    core::{Core, alive},
     row,
     work::{
         News,
@@ -34,12 +34,16 @@ pub(crate) const NOTICES: &str = "DELETE FROM notice WHERE until <= $1";
 
 /// Desks that nobody has to adopt, as they held nothing, and counts of batches that nobody will ask
 /// for any more.
-pub(crate) const DESKS: &str = "
-    DELETE FROM desk WHERE n IN (
-        SELECT n FROM desk d WHERE until < clock_timestamp() - interval '1 minute'
+pub(crate) const DESKS: &str = concat!(
+    "DELETE FROM desk WHERE n IN (
+        SELECT d.n FROM desk d WHERE d.until < clock_timestamp() - interval '1 minute'
+            AND NOT ",
+    alive!(),
+    "
             AND NOT EXISTS (SELECT FROM task t WHERE t.desk = d.n AND t.desk > 0)
             AND NOT EXISTS (SELECT FROM activity a WHERE a.desk = d.n AND a.desk > 0)
-        FOR UPDATE SKIP LOCKED)";
+        FOR UPDATE SKIP LOCKED)"
+);
 pub(crate) const WRITERS: &str = "
     DELETE FROM writer w WHERE since < clock_timestamp() - interval '1 day'
         AND NOT EXISTS (SELECT FROM desk d WHERE d.n = w.desk)";

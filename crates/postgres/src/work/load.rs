@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     conn::{Conn, Pipe},
+    core::alive,
     locks, row, text,
 };
 use steadfast_core::OpId;
@@ -19,12 +20,13 @@ use steadfast_core::OpId;
 ///
 /// The lock on the desk is one that its heartbeat can pass. The one on the writer's row is what who
 /// looks for a lost commit waits for.
-pub(crate) const FENCE: &str = "
-    WITH alive AS (
-        SELECT n FROM desk WHERE n = $1 AND until > clock_timestamp() FOR KEY SHARE
-    )
-    UPDATE writer w SET batch = w.batch + 1 FROM alive
-    WHERE w.desk = alive.n AND w.lane = $2 RETURNING w.batch, nextval('moment')";
+pub(crate) const FENCE: &str = concat!(
+    "WITH alive AS (SELECT d.n FROM desk d WHERE d.n = $1 AND ",
+    alive!(),
+    " FOR KEY SHARE)
+     UPDATE writer w SET batch = w.batch + 1 FROM alive
+     WHERE w.desk = alive.n AND w.lane = $2 RETURNING w.batch, nextval('moment')"
+);
 
 macro_rules! columns {
     () => {

@@ -85,16 +85,10 @@ async fn what_can_not_be_found_out_is_said_to_be_unknown() {
     let (store, beside) = (behind.open().await.unwrap(), direct.open().await.unwrap());
     let lease = held(&store, "a").await;
     proxy.next_commit(Fate::AnswerLost, 0);
-    let call = store.turn(turn(lease, 1, "x"));
-    let cut = async {
-        while !proxy.met() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        proxy.cut(true);
-    };
-    let (result, ()) = tokio::join!(call, cut);
+    proxy.then_refuse();
+    let result = store.turn(turn(lease, 1, "x")).await;
     assert!(matches!(result, Err(steadfast_store::Error::Unknown(_))), "{result:?}");
-    proxy.cut(false);
+    proxy.let_in();
     assert_eq!(history(&beside, lease).await, ["started", "x"], "it was committed");
     let again = store.turn(turn(lease, 1, "x")).await;
     assert!(matches!(again, Err(steadfast_store::Error::Corrupt(_))), "{again:?}");

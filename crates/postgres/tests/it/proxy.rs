@@ -8,7 +8,7 @@ use std::sync::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream, tcp::OwnedReadHalf},
-    sync::{Notify, watch},
+    sync::watch,
 };
 
 /// What happens to the next commit that passes.
@@ -28,9 +28,10 @@ struct Plan {
     /// How many commits to let pass before.
     skip: AtomicU32,
     met: AtomicBool,
+    /// From then on nobody is let in.
+    then_refuse: AtomicBool,
     refuse: AtomicBool,
     frozen: watch::Sender<bool>,
-    cut: Notify,
 }
 
 pub(crate) struct Proxy {
@@ -67,6 +68,11 @@ impl Proxy {
         *self.plan.next.lock().unwrap() = Some(fate);
     }
 
+    /// Whoever is not connected when that happens stays out.
+    pub(crate) fn then_refuse(&self) {
+        self.plan.then_refuse.store(true, Ordering::SeqCst);
+    }
+
     /// Whether it has happened.
     pub(crate) fn met(&self) -> bool {
         self.plan.met.swap(false, Ordering::SeqCst)
@@ -77,10 +83,9 @@ impl Proxy {
         self.plan.frozen.send_replace(frozen);
     }
 
-    /// Closes all connections; with `refuse`, lets none in.
-    pub(crate) fn cut(&self, refuse: bool) {
-        self.plan.refuse.store(refuse, Ordering::SeqCst);
-        self.plan.cut.notify_waiters();
+    /// Everybody is let in again.
+    pub(crate) fn let_in(&self) {
+        self.plan.refuse.store(false, Ordering::SeqCst);
     }
 }
 
@@ -140,7 +145,6 @@ async fn carry(client: TcpStream, server: TcpStream, plan: Arc<Plan>) {
     tokio::select! {
         () = up => {}
         _ = &mut down => {}
-        () = plan.cut.notified() => down.abort(),
     }
 }
 
@@ -155,6 +159,9 @@ fn fate(plan: &Plan) -> Option<Fate> {
     if plan.skip.load(Ordering::SeqCst) > 0 {
         plan.skip.fetch_sub(1, Ordering::SeqCst);
         return None;
+    }
+    if plan.then_refuse.load(Ordering::SeqCst) {
+        plan.refuse.store(true, Ordering::SeqCst);
     }
     plan.met.store(true, Ordering::SeqCst);
     next.take()

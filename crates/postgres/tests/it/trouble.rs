@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_postgres::{Store, testing, testing::Setup};
+use steadfast_postgres::{Options, Store, testing, testing::Setup};
 use steadfast_store::{Error, Lease, Store as _};
 
-use crate::common::{held, history, id, operator, task, turn};
+use crate::{
+    common::{held, history, id, operator, task, turn},
+    proxy::Proxy,
+};
 
 /// Takes a turn as the engine does: for as long as the store is not available.
 async fn insist(store: &Store, lease: Lease, first: u64, event: &str) {
@@ -46,6 +49,45 @@ async fn a_server_that_restarts_or_crashes_is_found_again() {
     }
     assert_eq!(history(&store, lease).await, expected);
     assert_eq!(store.held().await.unwrap().len(), 1, "it is the same desk");
+}
+
+/// Nobody can be heard while it is down, and nobody is dead for that.
+#[tokio::test]
+async fn a_server_that_is_down_for_longer_than_a_lease_costs_nobody_his_tasks() {
+    let server = Setup::default().start().unwrap();
+    let options = server.options().lease(Duration::from_secs(1));
+    let (one, two) = (options.clone().open().await.unwrap(), options.open().await.unwrap());
+    let (lease, desk) = (held(&one, "a").await, one.desk());
+    server.stop().unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    server.start().unwrap();
+    insist(&one, lease, 1, "x").await;
+    assert_eq!(one.desk(), desk);
+    assert!(two.dead().await.unwrap().is_empty());
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    insist(&one, lease, 2, "y").await;
+    assert!(two.is_alive(desk).await.unwrap());
+}
+
+/// A server that takes connections and does not answer: calls end all the same.
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up() {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options();
+    let behind = Options::new(server.url_by(proxy.port)).schema(direct.schema_name());
+    let store = behind.patience(Duration::from_millis(500)).open().await.unwrap();
+    let lease = held(&store, "a").await;
+    store.get(operator(), id("a")).await.unwrap();
+    proxy.freeze(true);
+    let begun = Instant::now();
+    let error = store.turn(turn(lease, 1, "x")).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    let error = store.get(operator(), id("a")).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+    proxy.freeze(false);
+    insist(&store, lease, 1, "x").await;
 }
 
 #[tokio::test]
