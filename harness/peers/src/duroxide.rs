@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide::{
     ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus,
-    providers::sqlite::SqliteProvider,
+    providers::{Provider, sqlite::SqliteProvider},
     runtime::{Runtime, RuntimeOptions, registry::ActivityRegistry},
 };
 
@@ -42,6 +42,16 @@ pub(crate) async fn tasks_per_s(url: &str, load: Load) -> Result<f64> {
     // It takes no options of SQLite. It asks for `synchronous = WAL`, which is no level that SQLite
     // knows, and so runs with `NORMAL`.
     let store = Arc::new(SqliteProvider::new(url, None).await?);
+    drive(store, options(), LOOK, load).await
+}
+
+/// Puts the load on a runtime over a store; each caller looks in intervals whether its task ended.
+pub(crate) async fn drive(
+    store: Arc<dyn Provider>,
+    options: RuntimeOptions,
+    look: Duration,
+    load: Load,
+) -> Result<f64> {
     let activities = ActivityRegistry::builder()
         .register("step", |_: ActivityContext, value: String| async move { Ok(value) })
         .build();
@@ -54,15 +64,34 @@ pub(crate) async fn tasks_per_s(url: &str, load: Load) -> Result<f64> {
         })
         .build();
     let runtime =
-        Runtime::start_with_options(store.clone(), activities, orchestrations, options()).await;
+        Runtime::start_with_options(store.clone(), activities, orchestrations, options).await;
 
     let client = Client::new(store);
+    let watcher = client.clone();
+    let (tell, told) = tokio::sync::watch::channel(std::collections::HashSet::new());
+    let every = std::env::var("K_WATCH").ok().and_then(|s| s.parse().ok());
+    if let Some(every) = every {
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(every)).await;
+                let ended = watcher.list_instances_by_status("Completed").await.expect("list");
+                if tell.send(ended.into_iter().collect()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
     let rate = load
         .tasks_per_s(move |name| {
             let client = client.clone();
+            let mut told = told.clone();
             async move {
                 client.start_orchestration(&name, "three", "1").await?;
-                tokio::time::timeout(PATIENCE, end(&client, &name)).await?
+                if every.is_some() {
+                    told.wait_for(|ended| ended.contains(&name)).await?;
+                    return Ok(End::Completed);
+                }
+                tokio::time::timeout(PATIENCE, end(&client, &name, look)).await?
             }
         })
         .await?;
@@ -70,9 +99,9 @@ pub(crate) async fn tasks_per_s(url: &str, load: Load) -> Result<f64> {
     Ok(rate)
 }
 
-async fn end(client: &Client, name: &str) -> Result<End> {
+async fn end(client: &Client, name: &str, look: Duration) -> Result<End> {
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(look).await;
         match client.get_orchestration_status(name).await? {
             OrchestrationStatus::Completed { .. } => return Ok(End::Completed),
             OrchestrationStatus::Failed { .. } => return Ok(End::Failed),

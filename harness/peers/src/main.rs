@@ -1,13 +1,17 @@
-//! Measures other durable engines on SQLite, each tuned for throughput within what it ships.
+//! Measures other durable engines on SQLite and on PostgreSQL, each tuned for throughput within what
+//! it ships.
 //!
-//! Durability is left as shipped, neither weaker nor stronger: both peers run SQLite in WAL mode
+//! Durability is left as shipped, neither weaker nor stronger. On SQLite both peers run in WAL mode
 //! with `synchronous=NORMAL`, which survives a killed process and not a power cut. That favours
-//! them over an engine that runs with `FULL`.
+//! them over an engine that runs with `FULL`. On PostgreSQL both leave it to the server.
 #![allow(clippy::print_stdout)] // Figures are what it is for.
 
+mod dbos;
 mod durare;
 mod duroxide;
+mod duroxide_pg;
 mod load;
+mod postgres;
 mod rmcp_http;
 
 use std::{
@@ -18,6 +22,7 @@ use std::{
 
 use clap::{Parser, ValueEnum};
 use load::Load;
+use postgres::Place;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
@@ -26,11 +31,14 @@ type Result<T> = std::result::Result<T, Error>;
 enum Peer {
     Duroxide,
     Durare,
+    Dbos,
+    DuroxidePg,
+    /// All on SQLite, and with a server those on PostgreSQL.
     All,
 }
 
 #[derive(Parser)]
-#[command(about = "Measures other durable engines on SQLite, as tasks of three steps a second")]
+#[command(about = "Measures other durable engines, as tasks of three steps a second")]
 struct Args {
     /// Whom to measure.
     #[arg(long, value_enum, default_value = "all")]
@@ -44,9 +52,17 @@ struct Args {
     /// How long to start tasks for, after a second of warm-up; a slow peer takes longer.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// Where the databases are; a temporary directory below it is used and removed.
+    /// Where the databases of SQLite are; a temporary directory below it is used and removed.
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// A database on a server of PostgreSQL; each peer uses a schema of its own there, which is
+    /// dropped before and after.
+    #[arg(
+        long,
+        value_name = "URL",
+        required_if_eq_any([("peer", "dbos"), ("peer", "duroxide-pg")])
+    )]
+    postgres: Option<String>,
 }
 
 impl Args {
@@ -84,6 +100,20 @@ async fn main() -> Result<()> {
         let dir = args.scratch()?;
         let rate = durare::tasks_per_s(&url(dir.path()), load).await?;
         figures.insert("durare_tasks_per_s", rate);
+    }
+    if let Some(url) = &args.postgres {
+        if args.wants(Peer::Dbos) {
+            eprintln!("dbos 0.5.0, {}", postgres::durability(url).await?);
+            let place = Place { url, schema: "peer_dbos" };
+            let rate = place.measure(|place| dbos::tasks_per_s(place, load)).await?;
+            figures.insert("dbos_tasks_per_s", rate);
+        }
+        if args.wants(Peer::DuroxidePg) {
+            eprintln!("duroxide-pg 0.1.38, {}", postgres::durability(url).await?);
+            let place = Place { url, schema: "peer_duroxide" };
+            let rate = place.measure(|place| duroxide_pg::tasks_per_s(place, load)).await?;
+            figures.insert("duroxide-pg_tasks_per_s", rate);
+        }
     }
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())

@@ -226,12 +226,14 @@ impl Call<'_> {
         let made_it = record.as_ref().filter(|record| record.is_waited_for(&session.id, request));
         if made_it.is_none() {
             session.attach(request, id);
-            // So that it can be taken back in any process.
-            self.front
-                .sessions
-                .keep(session)
-                .await
-                .map_err(|error| task_error(steadfast_engine::CallError::Store(error)))?;
+            if session.can_return {
+                // So that it can be taken back in any process.
+                self.front
+                    .sessions
+                    .keep(session)
+                    .await
+                    .map_err(|error| task_error(steadfast_engine::CallError::Store(error)))?;
+            }
         }
         let is_known = made_it.is_some_and(|record| record.progress_token == *token);
         let of = (!is_known).then(|| Attached::new(session, request, token.as_ref()));
