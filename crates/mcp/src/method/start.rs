@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use steadfast_core::{TaskId, Ttl};
-use steadfast_engine::{Bond, Follow, StartedTask, TaskInfo};
+use steadfast_engine::{Bond, CallError, Follow, StartedTask, TaskInfo};
 
 use super::{
-    call::{Call, SESSION_TAG},
+    call::{Call, FOUND_AND_TAKEN_BACK, SESSION_TAG},
     lost::{REQUEST_TAG, is_taken_back},
     task_error,
     tools::cancelled,
@@ -74,6 +74,7 @@ impl Call<'_> {
         // Who takes the request back waits until this is over, and looks for its task then.
         let _starting = self.request.starting.lock().await;
         if self.request.cancel.is_cancelled() {
+            self.take_back_keyed().await?;
             return Err(cancelled());
         }
         self.check_count().await?;
@@ -86,6 +87,20 @@ impl Call<'_> {
             false => self.check_same(&started.id).await?,
         }
         Ok((started, follow))
+    }
+
+    /// The request was taken back before it came this far. What its key stands for is taken back with it, if
+    /// a request before it has begun that.
+    async fn take_back_keyed(&self) -> Result<(), RpcError> {
+        let Some(key) = &self.request.meta.key else { return Ok(()) };
+        let tasks = self.tasks();
+        let found = tasks.keyed(&idempotency_key(key)).await.map_err(task_error)?;
+        let Some(id) = found else { return Ok(()) };
+        self.check_same(&id).await?;
+        match tasks.cancel(&id, Some(FOUND_AND_TAKEN_BACK.into())).await {
+            Ok(()) | Err(CallError::Terminal { .. }) => Ok(()),
+            Err(error) => Err(task_error(error)),
+        }
     }
 
     /// Whether its client can come back to it.
