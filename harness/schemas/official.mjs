@@ -47,6 +47,12 @@ export function closed(revision, schema) {
   const copy = structuredClone(schema);
   const all = definitions(copy);
   for (const [name, definition] of Object.entries(all)) close(definition, name);
+  // Up to 2025-06-18 it is said once, of any request, that its progress can be asked for.
+  const meta = all.Request.properties?.params?.properties?._meta;
+  for (const [name, definition] of Object.entries(all)) {
+    const params = /Request$/.test(name) ? definition.properties?.params : undefined;
+    if (meta && params?.properties) params.properties._meta ??= meta;
+  }
   // By itself it is any result.
   all.EmptyResult = { ...all.Result, additionalProperties: false };
   if (revision === "2025-11-25") {
