@@ -120,6 +120,18 @@ impl<'b> Work<'b> {
         Ok(found)
     }
 
+    /// Whether a new task can have this id.
+    pub(crate) fn is_free(&mut self, id: &TaskId) -> Done<bool> {
+        if self.needs.ids.contains(id.as_str()) || self.ids.contains_key(id.as_str()) {
+            return Ok(!self.ids.contains_key(id.as_str()));
+        }
+        if !self.needs.new_ids.contains(id.as_str()) {
+            self.missing.new_ids.insert(id.to_string());
+            return Err(Fault::Miss);
+        }
+        Ok(!self.taken.contains(id.as_str()))
+    }
+
     /// The number of an owner's task with this dedup key.
     pub(crate) fn by_dedup(&mut self, owner: &str, dedup: &str) -> Done<Option<i64>> {
         let at = (owner.to_owned(), dedup.to_owned());

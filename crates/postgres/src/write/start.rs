@@ -31,7 +31,7 @@ impl Apply for StartTask {
 
 impl Needs {
     pub(super) fn start(&mut self, new: &NewTask) {
-        self.ids.insert(new.id.to_string());
+        self.new_ids.insert(new.id.to_string());
         self.kept.insert(new.id.to_string());
         if let Some(dedup) = &new.dedup {
             self.dedups.insert((row::owner(&new.owner).to_owned(), dedup.clone()));
@@ -60,7 +60,7 @@ impl<'b> Work<'b> {
                 return Ok(Started::Existing { key: TaskKey(key), id });
             }
         }
-        if self.by_id(&new.id)?.is_some() {
+        if !self.is_free(&new.id)? {
             return Err(Refusal::Exists.into());
         }
         let letters = self.kept_for(new.id.as_str(), owner, new.created.0)?;
