@@ -9,7 +9,7 @@
 //!
 //! The server listens on a free loopback port, has a directory of its own, and is gone soon after
 //! the process that started it, however that ends. For this a shell sits between them (see
-//! [`watchdog`]) that waits for the end of a pipe whose other end only this process holds: the
+//! `watchdog`) that waits for the end of a pipe whose other end only this process holds: the
 //! operating system closes it also after `kill -9`. The alternative, `PR_SET_PDEATHSIG`, is tied to
 //! the *thread* that started the child, which in a test is gone long before the process, and it
 //! leaves the directory behind.

@@ -291,7 +291,7 @@ fn at(row: &Row) -> Result<(String, String), Error> {
 fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
     let parent: Option<i64> = row.try_get(10)?;
     let dedup: Option<String> = row.try_get(13)?;
-    Ok(Task {
+    let mut task = Task {
         key: row.try_get(0)?,
         id: row.try_get(1)?,
         owner: row.try_get(2)?,
@@ -313,6 +313,7 @@ fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         traces: row.try_get(16)?,
         next: None,
         dirty: false,
+        before: None,
         updated: None,
         ended: None,
         view: None,
@@ -321,7 +322,9 @@ fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         restarted: false,
         events: Vec::new(),
         gone: false,
-    })
+    };
+    task.before = Some(task.seldom());
+    Ok(task)
 }
 
 fn activity<'b>(row: &Row) -> Result<Activity<'b>, Error> {

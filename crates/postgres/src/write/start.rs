@@ -109,6 +109,7 @@ fn build<'b>(key: i64, new: &'b NewTask, parent: Option<Parent>, desk: Option<i6
         traces: 0,
         next: Some(new.events.len() as i64),
         dirty: true,
+        before: None,
         updated: None,
         ended: None,
         view: None,
