@@ -57,6 +57,8 @@ pub(crate) const LOCK: &str = concat!(
     " FROM want JOIN task t ON t.key = want.key ORDER BY t.key FOR NO KEY UPDATE OF t"
 );
 
+pub(crate) const TAKEN: &str = "SELECT id FROM task WHERE id = ANY($1::text[])";
+
 pub(crate) const ACTIVITIES: &str = "
     WITH want (key) AS (
         SELECT unnest($1::bigint[])
@@ -124,6 +126,7 @@ pub(crate) async fn load<'b>(
     locks: &locks::Locks,
 ) -> Result<Option<(Work<'b>, i64, i64)>, Error> {
     let keys: Vec<i64> = needs.keys.iter().copied().collect();
+    let new_ids: Vec<&str> = needs.new_ids.iter().map(String::as_str).collect();
     let ids: Vec<&str> = needs.ids.iter().map(String::as_str).collect();
     let dedup_owners: Vec<&str> = needs.dedups.iter().map(|(owner, _)| owner.as_str()).collect();
     let dedups: Vec<_> = needs.dedups.iter().map(|(_, dedup)| text::stored(dedup)).collect();
@@ -166,6 +169,7 @@ pub(crate) async fn load<'b>(
             )),
         };
     let mut add = |wanted: bool, sql, params: &[_]| wanted.then(|| pipe.add(sql, params));
+    let taken = add(!new_ids.is_empty(), TAKEN, &[&new_ids]);
     let works = add(
         !activities.is_empty() || !activities_of.is_empty(),
         ACTIVITIES,
@@ -209,6 +213,9 @@ pub(crate) async fn load<'b>(
             work.dedups.insert((task.owner.clone(), dedup.clone()), task.key);
         }
         work.tasks.insert(task.key, task);
+    }
+    for row in take(taken) {
+        work.taken.insert(row.try_get(0)?);
     }
     for row in take(works) {
         let activity = activity(&row)?;
@@ -284,7 +291,7 @@ fn at(row: &Row) -> Result<(String, String), Error> {
 fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
     let parent: Option<i64> = row.try_get(10)?;
     let dedup: Option<String> = row.try_get(13)?;
-    Ok(Task {
+    let mut task = Task {
         key: row.try_get(0)?,
         id: row.try_get(1)?,
         owner: row.try_get(2)?,
@@ -306,6 +313,7 @@ fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         traces: row.try_get(16)?,
         next: None,
         dirty: false,
+        before: None,
         updated: None,
         ended: None,
         view: None,
@@ -314,7 +322,9 @@ fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         restarted: false,
         events: Vec::new(),
         gone: false,
-    })
+    };
+    task.before = Some(task.seldom());
+    Ok(task)
 }
 
 fn activity<'b>(row: &Row) -> Result<Activity<'b>, Error> {

@@ -18,6 +18,8 @@ pub(crate) struct Needs {
     pub(crate) dedups: BTreeSet<(String, String)>,
     /// or by their activity, which comes with them.
     pub(crate) activities: BTreeSet<i64>,
+    /// Ids that must be free. Tasks that have them are not looked at further.
+    pub(crate) new_ids: BTreeSet<String>,
     /// Values that are written: their versions, and with them the tasks that watch them.
     pub(crate) states: BTreeSet<(String, String)>,
     /// Values that are going to be watched: nobody may write them meanwhile.
@@ -68,6 +70,7 @@ impl Needs {
         !(self.keys.is_empty()
             && self.ids.is_empty()
             && self.dedups.is_empty()
+            && self.new_ids.is_empty()
             && self.activities.is_empty()
             && self.states.is_empty()
             && self.watched.is_empty()
@@ -82,6 +85,7 @@ impl Needs {
         self.keys.extend(more.keys);
         self.ids.extend(more.ids);
         self.dedups.extend(more.dedups);
+        self.new_ids.extend(more.new_ids);
         self.activities.extend(more.activities);
         self.states.extend(more.states);
         self.watched.extend(more.watched);

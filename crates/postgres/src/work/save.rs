@@ -13,15 +13,20 @@ use crate::conn::{Conn, Pipe};
 
 /// Writes everything, and commits. With an error that is no lost connection nothing was written.
 pub(crate) async fn save(conn: &Conn, work: &Work<'_>) -> Result<(), Error> {
-    let there = || work.tasks.values().filter(|task| !task.gone);
-    let (mut updates, mut inserts) = (Updates::default(), Inserts::default());
+    // In their order, in which they are neighbours in most indexes.
+    let mut there: Vec<_> = work.tasks.values().filter(|task| !task.gone).collect();
+    there.sort_unstable_by_key(|task| task.key);
+    let (mut updates, mut plain_updates) = (Updates::default(), Updates::default());
+    let (mut inserts, mut plain_inserts) = (Inserts::default(), Inserts::default());
     let (mut event_task, mut event_seq, mut event_body) = (vec![], vec![], vec![]);
     let mut restarted = Vec::new();
-    for task in there() {
+    for task in there {
         match task.fresh {
+            Some(new) if task.begins_plainly() => plain_inserts.add(task, new),
             Some(new) => inserts.add(task, new),
-            None if task.dirty => updates.add(task),
-            None => {}
+            None if !task.dirty => {}
+            None if task.before == Some(task.seldom()) => plain_updates.add(task),
+            None => updates.add(task),
         }
         if task.restarted {
             restarted.push(task.key);
@@ -69,6 +74,15 @@ pub(crate) async fn save(conn: &Conn, work: &Work<'_>) -> Result<(), Error> {
     add(!states.scopes_gone.is_empty(), SCOPES, &[&states.scopes_gone]);
     add(!states.sessions_gone.is_empty(), SESSIONS, &[&states.sessions_gone]);
 
+    let u = &plain_updates;
+    add(
+        !u.key.is_empty(),
+        UPDATE_PLAINLY,
+        &[
+            &u.key, &u.status, &u.updated, &u.ended, &u.expires, &u.wake, &u.desk, &u.deaths,
+            &u.view, &u.outcome,
+        ],
+    );
     let u = &updates;
     add(
         !u.key.is_empty(),
@@ -77,6 +91,15 @@ pub(crate) async fn save(conn: &Conn, work: &Work<'_>) -> Result<(), Error> {
             &u.key, &u.status, &u.updated, &u.ended, &u.expires, &u.wake, &u.desk, &u.bound,
             &u.rank, &u.epoch, &u.deaths, &u.letters, &u.traces, &u.tells, &u.dedup, &u.view,
             &u.outcome,
+        ],
+    );
+    let (i, r) = (&plain_inserts, &plain_inserts.rest);
+    add(
+        !r.key.is_empty(),
+        INSERT_PLAINLY,
+        &[
+            &r.key, &r.status, &i.created, &r.expires, &i.version, &i.id, &i.tool, &i.owner,
+            &i.about, &r.view, &work.desk,
         ],
     );
     let (i, r) = (&inserts, &inserts.rest);

@@ -1,5 +1,18 @@
 //! The statements that write a batch back.
 
+/// Most turns that change a row change no more than this. Every column of a statement costs about as
+/// much as an index.
+pub(crate) const UPDATE_PLAINLY: &str = "
+    UPDATE task t SET
+        status = u.status, updated = coalesce(u.updated, t.updated),
+        ended = coalesce(u.ended, t.ended), expires = u.expires, wake = u.wake, desk = u.desk,
+        deaths = u.deaths, view = coalesce(u.view, t.view),
+        outcome = coalesce(u.outcome, t.outcome)
+    FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],
+                $6::bigint[], $7::bigint[], $8::bigint[], $9::bytea[], $10::bytea[])
+        AS u (key, status, updated, ended, expires, wake, desk, deaths, view, outcome)
+    WHERE t.key = u.key";
+
 pub(crate) const UPDATE_TASK: &str = "
     UPDATE task t SET
         status = u.status, updated = coalesce(u.updated, t.updated),
@@ -14,6 +27,16 @@ pub(crate) const UPDATE_TASK: &str = "
         AS u (key, status, updated, ended, expires, wake, desk, bound, rank, epoch, deaths, letters,
               traces, tells, dedup, view, outcome)
     WHERE t.key = u.key";
+
+/// And most tasks begin so.
+pub(crate) const INSERT_PLAINLY: &str = "
+    INSERT INTO task (key, status, created, updated, expires, desk, rank, epoch, deaths, letters,
+                      version, traces, tells, id, tool, owner, about, view)
+    SELECT u.key, u.status, u.created, u.created, u.expires, $11::bigint, 0, 1, 0, 0,
+           u.version, 0, false, u.id, u.tool, u.owner, u.about, u.view
+    FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],
+                $6::text[], $7::text[], $8::text[], $9::bytea[], $10::bytea[])
+        AS u (key, status, created, expires, version, id, tool, owner, about, view)";
 
 pub(crate) const INSERT_TASK: &str = "
     INSERT INTO task (key, status, created, updated, ended, expires, wake, parent, parent_op, desk,

@@ -70,6 +70,8 @@ pub(crate) struct Task<'b> {
 
     /// Its row must be written.
     pub(crate) dirty: bool,
+    /// What it had when it was loaded of what seldom changes.
+    pub(crate) before: Option<Seldom>,
     pub(crate) updated: Option<i64>,
     pub(crate) ended: Option<i64>,
     pub(crate) view: Option<&'b [u8]>,
@@ -84,7 +86,51 @@ pub(crate) struct Task<'b> {
     pub(crate) gone: bool,
 }
 
+/// What most turns leave as it is, and is then not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seldom {
+    bound: Option<i64>,
+    rank: i64,
+    epoch: i64,
+    letters: i64,
+    traces: i16,
+    tells: bool,
+    dedup: bool,
+}
+
 impl<'b> Task<'b> {
+    pub(crate) fn seldom(&self) -> Seldom {
+        Seldom {
+            bound: self.bound,
+            rank: self.rank,
+            epoch: self.epoch,
+            letters: self.letters,
+            traces: self.traces,
+            tells: self.tells,
+            // It is freed, and never given.
+            dedup: self.dedup.is_some(),
+        }
+    }
+
+    /// Whether it begins as most tasks do: on a desk, and with nothing that only some have.
+    pub(super) fn begins_plainly(&self) -> bool {
+        let nothing = Seldom {
+            bound: None,
+            rank: 0,
+            epoch: 1,
+            letters: 0,
+            traces: 0,
+            tells: false,
+            dedup: false,
+        };
+        self.seldom() == nothing
+            && matches!(self.place, Place::Desk(_))
+            && self.parent.is_none()
+            && self.ended.is_none()
+            && self.updated.is_none()
+            && self.fresh.is_some_and(|new| new.tags.is_empty())
+    }
+
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now.0)
     }
@@ -118,6 +164,18 @@ impl<'b> Work<'b> {
             return Err(Fault::Miss);
         }
         Ok(found)
+    }
+
+    /// Whether a new task can have this id.
+    pub(crate) fn is_free(&mut self, id: &TaskId) -> Done<bool> {
+        if self.needs.ids.contains(id.as_str()) || self.ids.contains_key(id.as_str()) {
+            return Ok(!self.ids.contains_key(id.as_str()));
+        }
+        if !self.needs.new_ids.contains(id.as_str()) {
+            self.missing.new_ids.insert(id.to_string());
+            return Err(Fault::Miss);
+        }
+        Ok(!self.taken.contains(id.as_str()))
     }
 
     /// The number of an owner's task with this dedup key.

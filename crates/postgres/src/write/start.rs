@@ -30,7 +30,7 @@ impl Apply for StartTask {
 
 impl Needs {
     pub(super) fn start(&mut self, new: &NewTask) {
-        self.ids.insert(new.id.to_string());
+        self.new_ids.insert(new.id.to_string());
         self.kept.insert(new.id.to_string());
         if let Some(dedup) = &new.dedup {
             self.dedups.insert((row::owner(&new.owner).to_owned(), dedup.clone()));
@@ -59,7 +59,7 @@ impl<'b> Work<'b> {
                 return Ok(Started::Existing { key: TaskKey(key), id });
             }
         }
-        if self.by_id(&new.id)?.is_some() {
+        if !self.is_free(&new.id)? {
             return Err(Refusal::Exists.into());
         }
         let letters = self.kept_for(new.id.as_str(), owner, new.created.0)?;
@@ -108,6 +108,7 @@ fn build<'b>(key: i64, new: &'b NewTask, parent: Option<Parent>, desk: Option<i6
         traces: 0,
         next: Some(new.events.len() as i64),
         dirty: true,
+        before: None,
         updated: None,
         ended: None,
         view: None,
