@@ -95,8 +95,17 @@ impl Front {
             return;
         }
         let again = session.look_at(info.id.as_str());
-        if let (true, Some(stream)) = (asks && (own || again), session.stream()) {
-            self.send_questions(session, info, &stream, Some(&info.id), None).await;
+        let Some(stream) = session.stream() else { return };
+        if asks {
+            if own || again {
+                self.send_questions(session, info, &stream, Some(&info.id), None).await;
+            }
+        } else if !again {
+            // What it began to ask since it was read may have been passed over on the stream, as a
+            // question of a task that was not looked at yet.
+            if let Ok(now) = self.tasks(&request.client).get(&info.id).await {
+                self.send_questions(session, &now, &stream, Some(&now.id), None).await;
+            }
         }
     }
 

@@ -1,12 +1,22 @@
 //! A session's own stream, of which there is one at a time.
 
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
 use serde_json::{Value, json};
+use steadfast_engine::{Engine, Error};
+use steadfast_mcp::{Context, NoInput, Tool};
+use steadfast_store::Disk;
+use tokio::sync::Notify;
 
 use crate::{
     http::Events,
     site::{Legacy, Site},
     tasks_2025::{answer, asked, client, elicits, named, yes},
-    tools::{Count, server},
+    tools::{Approval, Count, server},
+    unsteady::Unsteady,
 };
 
 /// Whatever comes on a stream until its server is gone.
@@ -63,4 +73,38 @@ async fn a_question_goes_to_the_stream_that_takes_the_place() {
     let done = client.result(3, "tasks/result", named(&task)).await;
     assert_eq!(done["content"][0]["text"], "approved: true");
     drop(first);
+}
+
+/// The client looks at a task, finds no question, and one is asked before that look is noted.
+#[tokio::test]
+async fn what_is_asked_while_the_client_looks_is_not_passed_over() {
+    let told = Arc::new(Notify::new());
+    let tool = Tool::new("ask_when_told", {
+        let told = told.clone();
+        move |ctx: Context, _: NoInput| {
+            let told = told.clone();
+            async move {
+                ctx.step("wait", || async { Ok::<_, Error>(told.notified().await) }).await?;
+                Ok(ctx.ask::<Approval>("Now?").await?.accepted().is_some().to_string())
+            }
+        }
+    });
+    let store = Unsteady::new(Disk::new().open(), "get");
+    let server = server(&Count::default()).tool(tool);
+    let site = Site::of(server, Engine::builder(store.clone())).await;
+    let client = Legacy::open(&site, "2025-11-25", elicits()).await;
+    let mut stream = client.listen().await.events();
+    let task = client.task(1, "ask_when_told", json!({})).await;
+    store.late.store(1, Ordering::SeqCst);
+    let ask = async {
+        store.come.notified().await;
+        told.notify_one();
+        // Time enough to be passed over, if that is possible.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        store.go.notify_one();
+    };
+    let (seen, ()) = tokio::join!(client.result(2, "tasks/get", named(&task)), ask);
+    assert_eq!(seen["status"], "working", "{seen}");
+    let question = asked(&mut stream).await;
+    assert_eq!(question["params"]["message"], "Now?", "{question}");
 }

@@ -40,7 +40,7 @@ fn one() -> u32 {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Approval {
+pub(crate) struct Approval {
     approved: bool,
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Unsteady {
     pub(crate) fail: AtomicUsize,
     /// How many of the next are to wait, each until it may go.
     pub(crate) hold: AtomicUsize,
+    /// How many of the next are to wait so when they were done, and are heard late.
+    pub(crate) late: AtomicUsize,
     pub(crate) go: Notify,
     /// Says that one has come that waits.
     pub(crate) come: Notify,
@@ -23,9 +25,16 @@ pub(crate) struct Unsteady {
 
 impl Unsteady {
     pub(crate) fn new(store: Memory, call: &'static str) -> Arc<Unsteady> {
-        let (fail, hold) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let [fail, hold, late] = [0; 3].map(AtomicUsize::new);
         let (go, come) = (Notify::new(), Notify::new());
-        Arc::new(Unsteady { inner: Arc::new(store), call, fail, hold, go, come })
+        Arc::new(Unsteady { inner: Arc::new(store), call, fail, hold, late, go, come })
+    }
+
+    async fn wait(&self, count: &AtomicUsize) {
+        if count_down(count) {
+            self.come.notify_one();
+            self.go.notified().await;
+        }
     }
 }
 
@@ -50,14 +59,13 @@ impl Around for Unsteady {
         if call != self.call {
             return done.await;
         }
-        if count_down(&self.hold) {
-            self.come.notify_one();
-            self.go.notified().await;
-        }
-        match count_down(&self.fail) {
+        self.wait(&self.hold).await;
+        let done = match count_down(&self.fail) {
             true => Err(Error::Unavailable("not now".into())),
             false => done.await,
-        }
+        };
+        self.wait(&self.late).await;
+        done
     }
 }
 
