@@ -67,30 +67,11 @@ pub(crate) async fn drive(
         Runtime::start_with_options(store.clone(), activities, orchestrations, options).await;
 
     let client = Client::new(store);
-    let watcher = client.clone();
-    let (tell, told) = tokio::sync::watch::channel(std::collections::HashSet::new());
-    let every = std::env::var("K_WATCH").ok().and_then(|s| s.parse().ok());
-    if let Some(every) = every {
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(Duration::from_millis(every)).await;
-                let ended = watcher.list_instances_by_status("Completed").await.expect("list");
-                if tell.send(ended.into_iter().collect()).is_err() {
-                    return;
-                }
-            }
-        });
-    }
     let rate = load
         .tasks_per_s(move |name| {
             let client = client.clone();
-            let mut told = told.clone();
             async move {
                 client.start_orchestration(&name, "three", "1").await?;
-                if every.is_some() {
-                    told.wait_for(|ended| ended.contains(&name)).await?;
-                    return Ok(End::Completed);
-                }
                 tokio::time::timeout(PATIENCE, end(&client, &name, look)).await?
             }
         })
