@@ -61,27 +61,31 @@ impl Follow {
                 News::Said(said) => {
                     return Ok(Heard { said, seen: self.cursor.seen, info: None });
                 }
-                News::Look => {
-                    let looked = self.tasks.look(&self.id, self.cursor.seen).await;
-                    if looked.is_err() {
-                        // There still is a reason to, the next time.
-                        self.cursor.looks_again();
-                    }
-                    let (info, events) = looked?;
-                    let seen = events.last().map_or(self.cursor.seen, |last| last.seq + 1);
-                    self.cursor.has_read(seen);
-                    let notes = events.into_iter().filter_map(|entry| match entry.event {
-                        Event::Noted { note, .. } => Some(Said::Note { seq: entry.seq, note }),
-                        _ => None,
-                    });
-                    let mut said: Vec<Said> = notes.collect();
-                    if matches!(info.status, Status::Completed | Status::Failed) {
-                        self.last_words(&mut said).await;
-                    }
-                    return Ok(Heard { said, seen, info: Some(info) });
-                }
+                // Of its own size while it is at it: many follow, few look.
+                News::Look => return Box::pin(self.look()).await,
             }
         }
+    }
+
+    /// Where the task stands by the store, and what it said up to there.
+    async fn look(&mut self) -> Result<Heard> {
+        let looked = self.tasks.look(&self.id, self.cursor.seen).await;
+        if looked.is_err() {
+            // There still is a reason to, the next time.
+            self.cursor.looks_again();
+        }
+        let (info, events) = looked?;
+        let seen = events.last().map_or(self.cursor.seen, |last| last.seq + 1);
+        self.cursor.has_read(seen);
+        let notes = events.into_iter().filter_map(|entry| match entry.event {
+            Event::Noted { note, .. } => Some(Said::Note { seq: entry.seq, note }),
+            _ => None,
+        });
+        let mut said: Vec<Said> = notes.collect();
+        if matches!(info.status, Status::Completed | Status::Failed) {
+            self.last_words(&mut said).await;
+        }
+        Ok(Heard { said, seen, info: Some(info) })
     }
 
     /// The end was seen in the store before who made it could tell. With it comes what is not recorded.

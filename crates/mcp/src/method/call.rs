@@ -147,11 +147,11 @@ impl Call<'_> {
         let tasks = self.tasks();
         let (id, point, follow) = match &self.request_state {
             Some(state) if client.revision.is_stateless() => {
-                let (info, heard) = self.resume(state).await?;
+                let (info, heard) = Box::pin(self.resume(state)).await?;
                 (info.id, Point { heard, ..Point::default() }, None)
             }
             _ => {
-                let (started, follow) = self.start(None, false).await?;
+                let (started, follow) = Box::pin(self.start(None, false)).await?;
                 match started.new {
                     true => (started.id, Point::default(), follow),
                     false => {
@@ -160,7 +160,7 @@ impl Call<'_> {
                             // By whoever made it, and before this request was made.
                             return self.ended(&info);
                         }
-                        let point = self.attach(&info).await?;
+                        let point = Box::pin(self.attach(&info)).await?;
                         (started.id, point, None)
                     }
                 }

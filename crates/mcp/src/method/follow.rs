@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use steadfast_core::{Event, Note, Progress, TaskId};
-use steadfast_engine::{CallError, Follow, OpenQuestion, Order, Said, TaskInfo, Tasks};
+use steadfast_engine::{CallError, Follow, Heard, OpenQuestion, Order, Said, TaskInfo, Tasks};
 use steadfast_store as store;
 
 use super::{
@@ -122,7 +122,6 @@ impl Call<'_> {
         mut point: Point,
         from_start: Option<Follow>,
     ) -> Result<(TaskInfo, Point), RpcError> {
-        let client = &self.request.client;
         let mut given = self.input_responses.clone();
         let least = match &self.request.session {
             Some(session) => Some(session.log_level().unwrap_or(1)),
@@ -130,19 +129,7 @@ impl Call<'_> {
         };
         let listens = least.is_some() || self.request.meta.progress_token.is_some();
         if !listens && self.request.session.is_none() {
-            let done = |info: &TaskInfo| {
-                info.status.is_terminal() || asks(info, client) || self.waits_for_tool(info)
-            };
-            loop {
-                let info = tasks.wait_for(id, done).await.map_err(task_error)?;
-                if info.status.is_terminal() {
-                    return Ok((info, point));
-                }
-                if !apply(tasks, &info, &mut given).await? {
-                    point.heard = self.events(tasks, id).await?;
-                    return Ok((info, point));
-                }
-            }
+            return Box::pin(self.wait(tasks, id, point, given)).await;
         }
         let mut patience = Patience::new(self);
         let progress = match &self.request.meta.progress_token {
@@ -173,22 +160,61 @@ impl Call<'_> {
                 }
             };
             patience = Patience::new(self);
-            for said in &heard.said {
-                match said {
-                    Said::Progress(progress) => voice.pass(progress).await,
-                    Said::Note { seq, note } => {
-                        point.heard = seq + 1;
-                        voice.say(note, id, &mut point).await;
-                    }
-                }
-            }
-            point.heard = heard.seen;
-            let Some(info) = heard.info else { continue };
-            if info.status.is_terminal() || !self.heed(tasks, &info, &mut point, &mut given).await?
-            {
+            // What is done once takes no room while nothing happens: many are followed, and few talk.
+            let hear = self.hear(heard, &mut voice, tasks, id, &mut point, &mut given);
+            if let Some(info) = Box::pin(hear).await? {
                 return Ok((info, point));
             }
         }
+    }
+
+    /// Until the task has ended or asks something, for a client that hears nothing meanwhile.
+    async fn wait(
+        &self,
+        tasks: &Tasks,
+        id: &TaskId,
+        mut point: Point,
+        mut given: Map<String, Value>,
+    ) -> Result<(TaskInfo, Point), RpcError> {
+        let done = |info: &TaskInfo| {
+            let asks = asks(info, &self.request.client);
+            info.status.is_terminal() || asks || self.waits_for_tool(info)
+        };
+        loop {
+            let info = tasks.wait_for(id, done).await.map_err(task_error)?;
+            if info.status.is_terminal() {
+                return Ok((info, point));
+            }
+            if !apply(tasks, &info, &mut given).await? {
+                point.heard = self.events(tasks, id).await?;
+                return Ok((info, point));
+            }
+        }
+    }
+
+    /// Passes on what a task has said. The task, if there is no more to wait for.
+    async fn hear(
+        &self,
+        heard: Heard,
+        voice: &mut Voice<'_>,
+        tasks: &Tasks,
+        id: &TaskId,
+        point: &mut Point,
+        given: &mut Map<String, Value>,
+    ) -> Result<Option<TaskInfo>, RpcError> {
+        for said in &heard.said {
+            match said {
+                Said::Progress(progress) => voice.pass(progress).await,
+                Said::Note { seq, note } => {
+                    point.heard = seq + 1;
+                    voice.say(note, id, point).await;
+                }
+            }
+        }
+        point.heard = heard.seen;
+        let Some(info) = heard.info else { return Ok(None) };
+        let goes_on = !info.status.is_terminal() && self.heed(tasks, &info, point, given).await?;
+        Ok((!goes_on).then_some(info))
     }
 
     /// Sees to what a task asks now: it is asked live, or answered with what came with the call. False

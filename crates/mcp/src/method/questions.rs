@@ -255,37 +255,11 @@ impl Front {
     pub(crate) async fn ask_on_stream(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
         let mut news = self.engine.news();
         let tasks = self.tasks(&session.client);
-        // With companions the client may know the task by way of tools.
-        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
         loop {
             news.mark_unchanged();
-            if let Ok(false) = self.sessions.check(&session).await {
-                // It was ended by another process, and its stream ends with it.
+            // Of its own size while it is at it: there are many streams, and they are silent for long.
+            if !Box::pin(self.ask_open(&session, &stream, &tasks)).await {
                 return;
-            }
-            let list = ListTasks {
-                statuses: vec![Status::InputRequired],
-                tag: Some((SESSION_TAG.into(), session.id.clone())),
-                order: Order::OldestFirst,
-                limit: 1_000,
-                ..ListTasks::default()
-            };
-            let waiting = match tasks.list(list).await {
-                Ok(page) => page.tasks,
-                Err(error) => {
-                    tracing::error!(%error, "the tasks of a session can't be listed");
-                    return;
-                }
-            };
-            self.follow_again(&session);
-            session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
-            for one in waiting {
-                if shows && !session.has_looked_at(one.id.as_str()) {
-                    continue;
-                }
-                if let Ok(info) = tasks.get(&one.id).await {
-                    self.send_questions(&session, &info, &stream, Some(&info.id), None).await;
-                }
             }
             tokio::select! {
                 changed = news.changed() => if changed.is_err() { return },
@@ -293,5 +267,45 @@ impl Front {
                 () = self.draining.cancelled() => return,
             }
         }
+    }
+
+    /// Asks what is open now. False if the stream is to end.
+    async fn ask_open(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        stream: &Outlet,
+        tasks: &Tasks,
+    ) -> bool {
+        if let Ok(false) = self.sessions.check(session).await {
+            // It was ended by another process, and its stream ends with it.
+            return false;
+        }
+        let list = ListTasks {
+            statuses: vec![Status::InputRequired],
+            tag: Some((SESSION_TAG.into(), session.id.clone())),
+            order: Order::OldestFirst,
+            limit: 1_000,
+            ..ListTasks::default()
+        };
+        let waiting = match tasks.list(list).await {
+            Ok(page) => page.tasks,
+            Err(error) => {
+                tracing::error!(%error, "the tasks of a session can't be listed");
+                return false;
+            }
+        };
+        self.follow_again(session);
+        session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
+        // With companions the client may know the task by way of tools.
+        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
+        for one in waiting {
+            if shows && !session.has_looked_at(one.id.as_str()) {
+                continue;
+            }
+            if let Ok(info) = tasks.get(&one.id).await {
+                self.send_questions(session, &info, stream, Some(&info.id), None).await;
+            }
+        }
+        true
     }
 }

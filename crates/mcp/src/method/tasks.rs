@@ -78,7 +78,7 @@ impl Front {
             let object = self.detailed_task(self.result(client), client, &info)?;
             Ok(self.close(client, object))
         } else {
-            self.ask_who_looks(request, &info).await;
+            Box::pin(self.ask_who_looks(request, &info)).await;
             Ok(self.task_object(Object::new(), client, &info).close())
         }
     }

@@ -86,7 +86,7 @@ impl Front {
             // Only a task can be waited for twice.
             (Body::Front(_) | Body::Plain(_), _) if request.again => Err(twice()),
             (Body::Front(which), _) => {
-                let result = self.companion(request, *which, &arguments).await?;
+                let result = Box::pin(self.companion(request, *which, &arguments)).await?;
                 self.tool_result(request, entry, &result)
             }
             (Body::Plain(run), _) => {
@@ -118,7 +118,11 @@ impl Front {
                     input_responses: call.input_responses.unwrap_or_default(),
                     request_state: call.request_state,
                 };
-                if as_task { durable.handed_out(ttl).await } else { durable.blocking().await }
+                match as_task {
+                    // It is short, and takes much room for that.
+                    true => Box::pin(durable.handed_out(ttl)).await,
+                    false => durable.blocking().await,
+                }
             }
         }
     }
