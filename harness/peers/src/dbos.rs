@@ -12,7 +12,7 @@ pub(crate) async fn tasks_per_s(place: Place<'_>, load: Load) -> Result<f64> {
     let dbos = DBOS::new(Config {
         schema: place.schema.into(),
         app_version: Some("1".into()),
-        // As many as it has by default.
+        // As many as it has by default; with 24 or 64 it does no more here.
         max_connections: 10,
         // Workflows are run where they are started: no queue need be looked at.
         listen_queues: Some(Vec::new()),

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) async fn tasks_per_s(place: Place<'_>, load: Load) -> Result<f64> {
     let store = PostgresProvider::new_with_schema(place.url, Some(place.schema)).await?;
     let options = RuntimeOptions {
-        // As on SQLite; two of each is what it ships with.
+        // As on SQLite; two of each is what it ships with, and with 8 or 16 it does no more here.
         dispatcher_min_poll_interval: Duration::from_millis(10),
         orchestration_concurrency: 2,
         worker_concurrency: 2,

@@ -22,6 +22,10 @@ impl Statements {
 
     /// Lets the database do what it does by itself after a while.
     pub(crate) async fn tidy(&self) -> Result<()> {
-        Ok(self.0.batch_execute("VACUUM ANALYZE; CHECKPOINT").await?)
+        // Not in one go, which would be a transaction.
+        for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
+            self.0.batch_execute(statement).await?;
+        }
+        Ok(())
     }
 }
