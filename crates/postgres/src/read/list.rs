@@ -82,6 +82,9 @@ pub(crate) struct Query {
     pub(crate) values: Vec<Box<dyn ToSql + Sync + Send>>,
 }
 
+/// What an index is entered by: its columns but the last, which is the key, and their values.
+type Entry = Vec<(&'static str, String)>;
+
 impl Query {
     pub(crate) fn new(
         filter: &Filter,
@@ -90,55 +93,69 @@ impl Query {
         limit: usize,
     ) -> Query {
         let mut query = Query { sql: String::new(), values: Vec::new() };
-        let statuses: Vec<i16> = match filter.statuses.is_empty() {
-            true => Status::ALL.iter().map(|status| *status as i16).collect(),
-            false => filter.statuses.iter().map(|status| *status as i16).collect(),
-        };
         let by_status = !filter.statuses.is_empty();
-        // Where to look, and which conditions that leaves to be checked.
-        let (with, strands, from, found) = if filter.parent.is_some() {
-            ("", None, "task t", "t.key")
-        } else if filter.tag.is_some() {
+        let mut conditions = query.conditions(filter);
+        let mut from = "task t".to_owned();
+        // Where to look, and for which values one after the other.
+        let (mut with, mut strands, mut found) = ("", None, "t.key");
+        let entry: Entry = if let Some(parent) = filter.parent {
+            conditions.extend(query.of_tag(filter).map(|(name, value)| {
+                format!(
+                    "EXISTS (SELECT FROM tag g WHERE g.task = t.key AND g.name = {name} \
+                     AND g.value = {value})"
+                )
+            }));
+            conditions.extend(query.others(filter));
+            // Or the index, which has no others, is not taken.
+            conditions.push("t.parent IS NOT NULL".into());
+            vec![("t.parent", format!("{}::bigint", query.value(parent.0)))]
+        } else if let Some((name, value)) = query.of_tag(filter) {
+            conditions.extend(query.others(filter));
             // What is in brackets stands for itself, so that it is looked at tag by tag.
-            ("", None, "tag g CROSS JOIN LATERAL", "g.task")
-        } else if filter.owner.is_some() || filter.tool.is_some() {
-            let all = query.value(statuses.clone());
-            let strands = format!("(SELECT DISTINCT unnest({all}::smallint[])) AS s (status)");
-            ("", Some(strands), "task t", "t.key")
-        } else if by_status {
-            let all = query.value(statuses.clone());
-            let strands = format!(
-                "tools b CROSS JOIN (SELECT DISTINCT unnest({all}::smallint[])) AS s (status)"
+            let of_task = std::mem::take(&mut conditions).join(" AND ");
+            from = format!(
+                "tag g CROSS JOIN LATERAL \
+                 (SELECT FROM task t WHERE t.key = g.task AND {of_task} OFFSET 0) AS t"
             );
-            (TOOLS, Some(strands), "task t", "t.key")
+            found = "g.task";
+            vec![("g.name", name), ("g.value", value)]
         } else {
-            ("", None, "task t", "t.key")
+            let statuses = if by_status { &filter.statuses[..] } else { &Status::ALL[..] };
+            let statuses: Vec<i16> = statuses.iter().map(|status| *status as i16).collect();
+            let each = |query: &mut Query| {
+                let statuses = query.value(statuses);
+                format!("(SELECT DISTINCT unnest({statuses}::smallint[])) AS s (status)")
+            };
+            let status = || ("t.status", "s.status".to_owned());
+            match (query.of_owner(filter), query.of_tool(filter)) {
+                (Some(owner), tool) => {
+                    conditions.extend(tool.map(|tool| format!("t.tool = {tool}")));
+                    strands = Some(each(&mut query));
+                    vec![("t.owner", owner), status()]
+                }
+                (None, Some(tool)) => {
+                    strands = Some(each(&mut query));
+                    vec![("t.tool", tool), status()]
+                }
+                (None, None) if by_status => {
+                    with = TOOLS;
+                    strands = Some(format!("tools b CROSS JOIN {}", each(&mut query)));
+                    vec![("t.tool", "b.tool".into()), status()]
+                }
+                (None, None) => Vec::new(),
+            }
         };
-        let mut conditions = query.conditions(filter, &statuses, strands.is_some(), by_status);
-        let mut from = from.to_owned();
-        if found == "g.task" {
-            let of_task = conditions.extract_if(.., |condition| !condition.starts_with("g."));
-            let of_task = of_task.collect::<Vec<_>>().join(" AND ");
-            from +=
-                &format!(" (SELECT FROM task t WHERE t.key = g.task AND {of_task} OFFSET 0) AS t");
-        }
-        if with == TOOLS {
-            conditions.push("t.tool = b.tool".into());
-        }
-        let (behind, direction) = match order {
-            Order::OldestFirst => (">", "ASC"),
-            Order::NewestFirst => ("<", "DESC"),
-        };
-        if let Some(after) = after {
-            conditions.push(format!("{found} {behind} {}::bigint", query.value(after.0)));
-        }
+        let after = after.map(|after| format!("{}::bigint", query.value(after.0)));
+        let (bounds, sorted) = within(&entry, found, order, after.as_deref());
+        conditions.extend(bounds);
         let most = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
         let most = query.value(most);
         let conditions = conditions.join(" AND ");
         let strand = format!(
             "SELECT {found} AS key FROM {from} WHERE {conditions} \
-             ORDER BY {found} {direction} LIMIT {most}::bigint"
+             ORDER BY {sorted} LIMIT {most}::bigint"
         );
+        let direction = direction(order);
         let keys = match strands {
             None => strand,
             Some(strands) => format!(
@@ -160,41 +177,38 @@ impl Query {
         format!("${}", self.values.len())
     }
 
-    fn conditions(
-        &mut self,
-        filter: &Filter,
-        statuses: &[i16],
-        strands: bool,
-        by_status: bool,
-    ) -> Vec<String> {
+    fn text(&mut self, text: &str) -> String {
+        format!("{}::text", self.value(text::stored(text).into_owned()))
+    }
+
+    fn of_tag(&mut self, filter: &Filter) -> Option<(String, String)> {
+        let (name, value) = filter.tag.as_ref()?;
+        Some((self.text(name), self.text(value)))
+    }
+
+    fn of_owner(&mut self, filter: &Filter) -> Option<String> {
+        filter.owner.as_ref()?;
+        Some(format!("{}::text", self.value(row::owner(&filter.owner).to_owned())))
+    }
+
+    fn of_tool(&mut self, filter: &Filter) -> Option<String> {
+        filter.tool.as_ref().map(|tool| self.text(tool))
+    }
+
+    /// What else has an index, which is not entered by it.
+    fn others(&mut self, filter: &Filter) -> Vec<String> {
+        let statuses: Vec<i16> = filter.statuses.iter().map(|status| *status as i16).collect();
+        let statuses = (!statuses.is_empty())
+            .then(|| format!("t.status = ANY({}::smallint[])", self.value(statuses)));
+        let owner = self.of_owner(filter).map(|owner| format!("t.owner = {owner}"));
+        let tool = self.of_tool(filter).map(|tool| format!("t.tool = {tool}"));
+        [statuses, owner, tool].into_iter().flatten().collect()
+    }
+
+    /// Those that no index is entered by.
+    fn conditions(&mut self, filter: &Filter) -> Vec<String> {
         let now = self.value(filter.now.0);
         let mut all = vec![format!("(t.expires IS NULL OR t.expires > {now}::bigint)")];
-        match (strands, by_status) {
-            (true, _) => all.push("t.status = s.status".into()),
-            (false, true) => {
-                all.push(format!("t.status = ANY({}::smallint[])", self.value(statuses.to_vec())));
-            }
-            (false, false) => {}
-        }
-        if let Some(parent) = filter.parent {
-            all.push(format!("t.parent = {}::bigint", self.value(parent.0)));
-        }
-        if let Some((name, value)) = &filter.tag {
-            let name = self.value(text::stored(name).into_owned());
-            let value = self.value(text::stored(value).into_owned());
-            let tag = format!("g.name = {name}::text AND g.value = {value}::text");
-            all.push(match filter.parent {
-                None => tag,
-                Some(_) => format!("EXISTS (SELECT FROM tag g WHERE g.task = t.key AND {tag})"),
-            });
-        }
-        if filter.owner.is_some() {
-            let owner = self.value(row::owner(&filter.owner).to_owned());
-            all.push(format!("t.owner = {owner}::text"));
-        }
-        if let Some(tool) = &filter.tool {
-            all.push(format!("t.tool = {}::text", self.value(text::stored(tool).into_owned())));
-        }
         if let Some(from) = filter.created_from {
             all.push(format!("t.created >= {}::bigint", self.value(from.0)));
         }
@@ -203,4 +217,38 @@ impl Query {
         }
         all
     }
+}
+
+fn direction(order: Order) -> &'static str {
+    match order {
+        Order::OldestFirst => "ASC",
+        Order::NewestFirst => "DESC",
+    }
+}
+
+/// From where to where an index is read, and in which order.
+///
+/// Both are said of whole entries. With `owner = ..` and an order by the key alone, the planner may read
+/// the index of all keys instead and pass over what does not fit, if it thinks that most tasks do: and
+/// then reads all tasks for a status that none has.
+fn within(entry: &Entry, key: &str, order: Order, after: Option<&str>) -> (Vec<String>, String) {
+    let columns: Vec<&str> = entry.iter().map(|(column, _)| *column).chain([key]).collect();
+    let values = |key: &str| {
+        let all: Vec<&str> = entry.iter().map(|(_, value)| value.as_str()).chain([key]).collect();
+        format!("({})", all.join(", "))
+    };
+    let bound = |is: &str, key: &str| format!("({}) {is} {}", columns.join(", "), values(key));
+    let (first, last) = ("0::bigint", "9223372036854775807::bigint");
+    let from = match (order, after) {
+        (Order::OldestFirst, Some(after)) => bound(">", after),
+        _ => bound(">=", first),
+    };
+    let to = match (order, after) {
+        (Order::NewestFirst, Some(after)) => bound("<", after),
+        _ => bound("<=", last),
+    };
+    let direction = direction(order);
+    let sorted: Vec<String> =
+        columns.iter().map(|column| format!("{column} {direction}")).collect();
+    (vec![from, to], sorted.join(", "))
 }
