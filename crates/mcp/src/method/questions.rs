@@ -273,21 +273,31 @@ impl Front {
             let waiting = match tasks.list(list).await {
                 Ok(page) => page.tasks,
                 Err(error) => {
-                    tracing::error!(%error, "the tasks of a session can't be listed");
-                    return;
+                    tracing::warn!(%error, "the tasks of a session can't be listed; trying again");
+                    match self.away(&stream).await {
+                        true => continue,
+                        false => return,
+                    }
                 }
             };
             self.follow_again(&session);
             session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
+            let mut all = true;
             for one in waiting {
                 if shows && !session.has_looked_at(one.id.as_str()) {
                     continue;
                 }
-                if let Ok(info) = tasks.get(&one.id).await {
-                    self.send_questions(&session, &info, &stream, Some(&info.id), None).await;
+                match tasks.get(&one.id).await {
+                    Ok(info) => {
+                        self.send_questions(&session, &info, &stream, Some(&info.id), None).await;
+                    }
+                    Err(CallError::Store(_)) => all = false,
+                    // It is gone.
+                    Err(_) => {}
                 }
             }
             tokio::select! {
+                again = self.away(&stream), if !all => if !again { return },
                 changed = news.changed() => if changed.is_err() { return },
                 () = stream.closed() => return,
                 () = self.draining.cancelled() => return,
