@@ -3,6 +3,7 @@
 
 mod clients;
 mod conformance;
+mod mixed;
 mod npm;
 mod postgres;
 mod python;
@@ -41,6 +42,14 @@ enum Task {
     },
     /// Kills real processes at random and checks every invariant.
     Crash(Crash),
+    /// Kills processes of this version and of an earlier one, side by side on one database of PostgreSQL.
+    Mixed(mixed::Mixed),
+    /// Keeps a database of PostgreSQL with tasks in every state, for later versions to open.
+    KeepSchema {
+        /// Even if there is one of this version: only before it is released.
+        #[arg(long)]
+        anew: bool,
+    },
     /// Fifty clients of all kinds call a server over a network that breaks, while it is killed every few
     /// seconds; then every call, answer and effect is accounted for.
     Chaos(Chaos),
@@ -134,6 +143,8 @@ fn main() -> ExitCode {
         }
         Task::Bench { what: Bench::Streams(args) } => bench("streams", args),
         Task::Crash(args) => crash(&args),
+        Task::Mixed(args) => mixed::mixed(&args),
+        Task::KeepSchema { anew } => keep_schema(anew),
         Task::Chaos(args) => chaos(&args),
         Task::Conformance => conformance::conformance(),
         Task::Fuzz(args) => fuzz(&args),
@@ -178,6 +189,7 @@ fn test() -> Result<()> {
     thread::scope(|scope| {
         let fetched = scope.spawn(|| {
             postgres::install()?;
+            postgres::install_pooler()?;
             schemas::install()?;
             conformance::install()?;
             clients::install()
@@ -243,6 +255,17 @@ fn crash(args: &Crash) -> Result<()> {
         supervisor.args(["--seed", &seed.to_string()]);
     }
     run(supervisor)
+}
+
+fn keep_schema(anew: bool) -> Result<()> {
+    postgres::install()?;
+    build(&["keep"])?;
+    let mut keep = Command::new(built("debug", "keep"));
+    keep.arg("--dir").arg(root().join("harness/crash/kept"));
+    if anew {
+        keep.arg("--anew");
+    }
+    run(keep)
 }
 
 fn chaos(args: &Chaos) -> Result<()> {

@@ -422,11 +422,11 @@ impl Engine {
         change(Arc::make_mut(&mut registry));
     }
 
-    /// Whether the store answers: an error says what is wrong with it.
+    /// Whether the store answers, and takes what is written: an error says what is wrong with it.
     pub async fn check(&self) -> steadfast_store::Result<()> {
         const SOON: Duration = Duration::from_secs(2);
-        match tokio::time::timeout(SOON, self.core.store.next_wake()).await {
-            Ok(answered) => answered.map(drop),
+        match tokio::time::timeout(SOON, self.core.store.check()).await {
+            Ok(answered) => answered,
             Err(_) => Err(steadfast_store::Error::Unavailable("it does not answer".into())),
         }
     }

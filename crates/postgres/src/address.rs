@@ -1,18 +1,22 @@
 //! Where the database is, and how to get in: what libpq's addresses have beside what the driver
 //! knows.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::task::AbortHandle;
-use tokio_postgres::{
-    Client, Config, Connection, Socket,
-    config::{Host, SslMode},
-};
+use tokio_postgres::{Client, Config, Connection, Socket, config::SslMode, error::SqlState};
 
 use crate::{
     OpenError, Options,
     error::cause,
-    password,
+    hosts, password,
     tls::{Stream, Tls, Trust},
 };
 
@@ -49,7 +53,10 @@ impl Mode {
 /// Where the database is, and how to get in.
 #[derive(Clone)]
 pub(crate) struct Address {
-    config: Config,
+    /// One for each host.
+    hosts: Vec<Config>,
+    /// The one that let us in last: it is tried first.
+    last: Arc<AtomicUsize>,
     mode: Mode,
     tls: Option<Tls>,
     password: password::Source,
@@ -92,15 +99,12 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("steadfast");
         }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(5));
-        }
         // A peer that is gone without a word is noticed in time.
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(options.lease.max(Duration::from_secs(5)));
         }
         config.keepalives_idle(options.lease);
-        Ok(Address { config, mode, tls, password })
+        Ok(Address { hosts: hosts::each(&config)?, last: Arc::default(), mode, tls, password })
     }
 
     /// A connection whose messages are polled by a task of this runtime. It ends with that.
@@ -113,40 +117,66 @@ impl Address {
         Ok((client, polled.abort_handle()))
     }
 
-    /// A connection, and what must be polled for it.
+    /// A connection, and what must be polled for it: to the first host that lets us in.
     pub(crate) async fn wire(&self) -> Result<(Client, Wire), OpenError> {
+        let count = self.hosts.len();
+        let first = hosts::at_random(&self.hosts).unwrap_or(self.last.load(Ordering::Relaxed));
+        let mut whys = Vec::new();
+        for at in (first..first + count).map(|at| at % count) {
+            let host = &self.hosts[at];
+            let patience = host.get_connect_timeout().copied().unwrap_or(hosts::PATIENCE);
+            let why = match tokio::time::timeout(patience, self.reach(host)).await {
+                Ok(Ok(connected)) => {
+                    self.last.store(at, Ordering::Relaxed);
+                    return Ok(connected);
+                }
+                Ok(Err(OpenError::Connect(why))) => why,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => format!("it says nothing for {patience:?}"),
+            };
+            whys.push(format!("{}: {why}", hosts::name(host)));
+        }
+        Err(OpenError::Connect(whys.join("; ")))
+    }
+
+    /// With encryption or without, as the mode has it.
+    async fn reach(&self, host: &Config) -> Result<(Client, Wire), OpenError> {
         let modes: &[SslMode] = match self.mode {
             Mode::Disable => &[SslMode::Disable],
             Mode::Allow => &[SslMode::Disable, SslMode::Require],
-            Mode::Prefer => &[SslMode::Prefer],
+            Mode::Prefer => &[SslMode::Prefer, SslMode::Disable],
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => &[SslMode::Require],
         };
-        let mut last = None;
+        let mut host = host.clone();
+        if host.get_password().is_none()
+            && let Some(password) = self.password.find(&host)?
+        {
+            host.password(password);
+        }
+        let mut last = String::new();
         for mode in modes {
-            let mut config = self.config.clone();
-            config.ssl_mode(*mode);
-            if config.get_password().is_none()
-                && let Some(password) = self.password.find(&config)?
-            {
-                config.password(password);
-            }
+            host.ssl_mode(*mode);
             let tls = self.tls.clone().unwrap_or_else(Tls::none);
-            match config.connect(tls).await {
+            match host.connect(tls).await {
                 Ok(connected) => return Ok(connected),
-                Err(error) => last = Some(OpenError::Connect(self.explain(&error))),
+                Err(error) => {
+                    last = cause(&error);
+                    if !is_of_the_way(&error) {
+                        break;
+                    }
+                }
             }
         }
-        Err(last.unwrap_or_else(|| OpenError::Connect("there is no way to try".into())))
+        Err(OpenError::Connect(last))
     }
+}
 
-    fn explain(&self, error: &tokio_postgres::Error) -> String {
-        let name = |host: &Host| match host {
-            Host::Tcp(name) => name.clone(),
-            #[cfg(unix)]
-            Host::Unix(path) => path.display().to_string(),
-        };
-        let hosts: Vec<String> = self.config.get_hosts().iter().map(name).collect();
-        format!("{}: {}", hosts.join(", "), cause(error))
+/// Whether it may be otherwise with encryption, or without: the server's rules are about that, or it
+/// has none.
+fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        None => error.to_string().contains("TLS"),
     }
 }
 

@@ -15,6 +15,7 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 use crate::{
     OpenError, Options,
     address::{Address, Wire},
+    pooler,
     schema::quoted,
 };
 
@@ -37,6 +38,24 @@ impl Conn {
         in_time(options, async {
             let (client, end) = address.connect().await?;
             Conn::dress(client, Some(end), options).await
+        })
+        .await
+    }
+
+    /// Two connections that have a server process each, and not one that a pooler lends them.
+    ///
+    /// They are told nothing before that is clear: through such a pooler it would be told to somebody
+    /// else's connection.
+    pub(crate) async fn open_two(
+        address: &Address,
+        options: &Options,
+    ) -> Result<[Conn; 2], OpenError> {
+        in_time(options, async {
+            let (one, one_end) = address.connect().await?;
+            let (two, two_end) = address.connect().await?;
+            pooler::refuse(&one, &two).await?;
+            let one = Conn::dress(one, Some(one_end), options).await?;
+            Ok([one, Conn::dress(two, Some(two_end), options).await?])
         })
         .await
     }
@@ -69,7 +88,8 @@ impl Conn {
     ///
     /// The plans we want are known: by index, one row after the other. So plans are made once for
     /// each statement, and may not depend on statistics, which know nothing of a table that was
-    /// empty a minute ago.
+    /// empty a minute ago. How long an answer may take is our own affair: a `statement_timeout` would
+    /// also end the wait of a commit for its standby, and call that a success.
     async fn dress(
         client: Client,
         end: Option<AbortHandle>,
@@ -83,7 +103,7 @@ impl Conn {
              SET enable_seqscan = off; SET enable_bitmapscan = off;
              SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
              SET default_transaction_isolation = 'read committed';
-             SET lock_timeout = {wait};
+             SET lock_timeout = {wait}; SET statement_timeout = 0;
              SET idle_in_transaction_session_timeout = {idle};
              DO $$ BEGIN
                  IF current_setting('synchronous_commit') = 'off' THEN

@@ -9,8 +9,8 @@ use steadfast_store::{Error, Result};
 use tokio::{runtime::Handle, sync::Notify};
 
 use crate::{
-    Options, address::Shared, bell::Bell, conn::Conn, error::cause, lane::Cards, locks::Locks,
-    queue::Queue, work::News,
+    Options, address::Shared, bell::Bell, conn::Conn, error::cause, health::Health, lane::Cards,
+    locks::Locks, queue::Queue, work::News,
 };
 
 /// Whether `desk d` is alive. While the server was down nobody could be heard: so all get their time
@@ -22,12 +22,18 @@ macro_rules! alive {
 }
 pub(crate) use alive;
 
-/// Takes a new desk with its writers.
-const SIT_DOWN: &str = "
+/// Takes a new desk with its writers. What lies on the one before and is bound to it is bound to this
+/// process as before: it lives. But nobody is waited for: who has such a task locked is taking it over.
+pub(crate) const SIT_DOWN: &str = "
     WITH seat AS (
         INSERT INTO desk (n, until, lease, process)
         SELECT nextval('desk_number'), clock_timestamp() + lease, lease, $2
         FROM (SELECT $1::bigint * interval '1 ms') AS l (lease) RETURNING n
+    ), bound AS (
+        UPDATE task t SET bound = seat.n FROM seat, (
+            SELECT key FROM task WHERE desk = $3::bigint AND desk > 0 AND bound = $3::bigint
+            FOR NO KEY UPDATE SKIP LOCKED) AS held
+        WHERE t.key = held.key
     )
     INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 2) AS lane
     RETURNING desk";
@@ -39,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) queue: Queue,
     pub(crate) cards: Cards,
     pub(crate) bell: Bell,
+    pub(crate) health: Health,
     /// For whoever wants to know what others do.
     pub(crate) changed: Arc<Notify>,
     /// The runtime of this handle. Connections are served there, not where calls are made: code that
@@ -59,10 +66,11 @@ impl Core {
         conn: &Conn,
         runtime: Handle,
     ) -> std::result::Result<Arc<Core>, tokio_postgres::Error> {
-        let desk = sit_down(conn, &options).await?;
+        let desk = sit_down(conn, &options, None).await?;
         let locks = Locks::of(&options.schema);
         Ok(Arc::new(Core {
             bell: Bell::default(),
+            health: Health::default(),
             options,
             address,
             locks,
@@ -89,7 +97,7 @@ impl Core {
         if self.desk() != dead {
             return Ok(());
         }
-        let desk = sit_down(conn, &self.options).await.map_err(|e| {
+        let desk = sit_down(conn, &self.options, Some(dead)).await.map_err(|e| {
             Error::Unavailable(format!("this process was taken for dead: {}", cause(&e)))
         })?;
         self.desk.store(desk, Ordering::Release);
@@ -115,8 +123,9 @@ impl Core {
         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
     }
 
-    /// Lets others know of a commit.
-    pub(crate) fn ring(&self, news: News) {
+    /// Something was committed: lets others know.
+    pub(crate) fn committed(&self, news: News) {
+        self.health.worked();
         self.bell.ring(news);
     }
 }
@@ -124,10 +133,11 @@ impl Core {
 async fn sit_down(
     conn: &Conn,
     options: &Options,
+    before: Option<i64>,
 ) -> std::result::Result<i64, tokio_postgres::Error> {
     let lease = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
     let process = process();
-    let row = conn.query(SIT_DOWN, &[&lease, &process]).await?;
+    let row = conn.query(SIT_DOWN, &[&lease, &process, &before]).await?;
     row.first().map_or(Ok(0), |row| row.try_get(0))
 }
 

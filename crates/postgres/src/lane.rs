@@ -17,7 +17,7 @@ pub(crate) use self::cards::{Card, Cards};
 use self::link::Link;
 use crate::{
     conn::Conn,
-    core::Core,
+    core::{Core, alive},
     error::{Remedy, cause, remedy},
 };
 
@@ -77,6 +77,7 @@ impl Lane {
     }
 
     pub(crate) async fn conn(&mut self) -> Result<Arc<Conn>, Setback> {
+        self.core.health.up_to_date().map_err(Setback::Unconnected)?;
         self.link.get().await.map_err(Setback::Unconnected)
     }
 
@@ -87,6 +88,14 @@ impl Lane {
 
     /// Decides what follows from a setback.
     pub(crate) async fn recover(&mut self, setback: Setback) -> Then {
+        let then = self.decide(setback).await;
+        if let Then::Fail { error, .. } = &then {
+            self.core.health.failed(error);
+        }
+        then
+    }
+
+    async fn decide(&mut self, setback: Setback) -> Then {
         self.tries += 1;
         let gives_up = self.tries >= TRIES;
         let error = match setback {
@@ -137,8 +146,15 @@ impl Lane {
     ///
     /// Its transaction has locked the row that counts the batches before it was let go on to its
     /// commit. So whoever gets that row sees it decided, one way or the other.
+    ///
+    /// If the lease is over by then, what follows from the commit is others' to do, and may be done:
+    /// who hears only that it is committed would do it again. So then nobody knows.
     async fn look_up(&mut self, desk: i64, number: i64) -> Then {
-        const SQL: &str = "SELECT batch FROM writer WHERE desk = $1 AND lane = $2 FOR UPDATE";
+        const SQL: &str = concat!(
+            "SELECT w.batch, EXISTS (SELECT FROM desk d WHERE d.n = w.desk AND ",
+            alive!(),
+            ") FROM writer w WHERE w.desk = $1 AND w.lane = $2 FOR UPDATE OF w"
+        );
         self.link.lose("the connection was lost".into());
         let limit = Instant::now() + self.core.options.patience;
         let mut why;
@@ -147,8 +163,16 @@ impl Lane {
                 Ok(conn) => match conn.first(SQL, &[&desk, &self.number]).await {
                     Ok(Some(row)) => {
                         let committed = row.try_get::<_, i64>(0).is_ok_and(|last| last >= number);
-                        tracing::info!(committed, "found out how a commit ended");
-                        return if committed { Then::Committed } else { Then::Again };
+                        let alive = row.try_get::<_, bool>(1).unwrap_or(false);
+                        tracing::info!(committed, alive, "found out how a commit ended");
+                        match (committed, alive) {
+                            (false, _) => return Then::Again,
+                            (true, true) => return Then::Committed,
+                            (true, false) => {
+                                why = "this process was taken for dead meanwhile".to_owned();
+                                break;
+                            }
+                        }
                     }
                     Ok(None) => {
                         why = "its trace in the database is gone".to_owned();

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! * [`Options`] opens a database, and says clearly why it can't: too old, a newer schema, a pooler in
-//!   between. `address`, `password` and `tls` are how it is reached, `conn` is one connection.
+//!   between. `address`, `hosts`, `password` and `tls` are how it is reached, `conn` is one connection,
+//!   `pooler` sees who is in between.
 //! * A **desk** is a row with a time until which its process is alive, by the database's clock.
 //!   Every transaction that writes checks it first, and holds it: a process that was stopped for
 //!   longer than its lease can change nothing, whether somebody has noticed or not.
@@ -18,7 +19,8 @@
 //! * `solo` are calls that look for their rows by themselves, like a claim. `lane` is what both have
 //!   in common: what becomes of a transaction that fails, and how a lost answer to a commit is found.
 //! * `read` is answered from connections of its own.
-//! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do.
+//! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do, `health`
+//!   whether the database takes what is written.
 //! * `schema` has the tables.
 
 mod address;
@@ -26,11 +28,14 @@ mod bell;
 mod conn;
 mod core;
 mod error;
+mod health;
+mod hosts;
 mod lane;
 mod life;
 mod locks;
 mod options;
 mod password;
+mod pooler;
 mod queue;
 mod read;
 mod row;

@@ -11,15 +11,17 @@ use crate::{
     conn::{Conn, Param},
     core::{Core, alive},
     error::cause,
+    schema,
 };
 
-/// Says that this desk is alive, unless it is dead already, and how many others are.
+/// Says that this desk is alive, unless it is dead already; how many others are; and of what version
+/// the tables are by now.
 const BEAT: &str = concat!(
     "UPDATE desk d SET until = clock_timestamp() + d.lease WHERE d.n = $1 AND ",
     alive!(),
     " RETURNING (SELECT count(*) FROM desk d WHERE d.n <> $1 AND ",
     alive!(),
-    ")"
+    "), (SELECT max(version) FROM schema_version), (SELECT max(oldest) FROM schema_version)"
 );
 
 /// Changes whenever another process has committed something.
@@ -27,24 +29,33 @@ const LOOK: &str = "SELECT coalesce(sum(batch), 0)::bigint FROM writer WHERE des
 
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
+/// The pause after the first failure.
+const FIRST: Duration = Duration::from_millis(50);
+
 /// Lives, for ever.
 pub(crate) async fn live(core: Arc<Core>, first: (Conn, Wire)) {
     let mut next = Some(first);
-    let mut pause = Duration::from_millis(50);
+    let mut pause = FIRST;
     loop {
         if let Some((conn, wire)) = next.take() {
-            pause = Duration::from_millis(50);
+            let begun = Instant::now();
             let why = listen(&core, conn, wire).await;
             tracing::warn!(why, "the connection that says we are alive was lost; making another");
+            // A server that lets us in and then refuses, as one that only reads does, is left alone
+            // for as long as one that does not let us in.
+            if begun.elapsed() > core.options.lease {
+                pause = FIRST;
+            }
+            tokio::time::sleep(pause).await;
         }
         match Conn::open_wire(&core.address, &core.options).await {
             Ok(opened) => next = Some(opened),
             Err(error) => {
                 tracing::warn!(%error, "can't say that we are alive; trying again");
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(core.options.lease / 8);
             }
         }
+        pause = (pause * 2).min(core.options.lease / 8);
     }
 }
 
@@ -91,9 +102,8 @@ async fn ask(
     }
 }
 
-/// The number in the first column.
-fn number(row: &Row) -> Result<i64, String> {
-    row.try_get(0).map_err(|e| cause(&e))
+fn number(row: &Row, column: usize) -> Result<i64, String> {
+    row.try_get(column).map_err(|e| cause(&e))
 }
 
 fn channel(core: &Core) -> String {
@@ -114,7 +124,14 @@ async fn beat(core: &Core, conn: &Conn) -> Result<(), String> {
     loop {
         let desk = core.desk();
         match ask(core, conn, BEAT, &[&desk]).await? {
-            Some(row) => core.bell.set_company(number(&row)? > 0),
+            Some(row) => {
+                core.bell.set_company(number(&row, 0)? > 0);
+                if let Err(newer) =
+                    schema::serves(&core.options, number(&row, 1)?, number(&row, 2)?)
+                {
+                    core.health.set_outdated(newer.to_string());
+                }
+            }
             None => {
                 if let Err(error) = core.found_dead(desk, conn).await {
                     tracing::warn!(%error, "can't take another desk; trying again");
@@ -130,7 +147,7 @@ async fn look(core: &Core, conn: &Conn) -> Result<(), String> {
     let mut seen = None;
     loop {
         let row = ask(core, conn, LOOK, &[&core.desk()]).await?;
-        let count = row.as_ref().map(number).transpose()?.unwrap_or(0);
+        let count = row.as_ref().map(|row| number(row, 0)).transpose()?.unwrap_or(0);
         if seen.replace(count).is_some_and(|before| before != count) {
             core.changed.notify_one();
         }

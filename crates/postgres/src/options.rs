@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{OpenError, Store, address::Address, schema};
+use crate::{OpenError, Store, address::Address, conn::Conn, schema};
 
 /// How to open a store.
 ///
@@ -114,9 +114,9 @@ impl Options {
     /// servers alter tables. Safe while processes of the version before are running.
     pub async fn migrate(self) -> Result<(), OpenError> {
         let address = Address::parse(&self)?;
-        let (client, _) = address.connect().await?;
-        schema::check_server(&client).await?;
-        schema::ready(&client, &Options { migrate: true, ..self }).await
+        let [conn, _] = Conn::open_two(&address, &self).await?;
+        schema::check_server(&conn.client).await?;
+        schema::ready(&conn.client, &Options { migrate: true, ..self }).await
     }
 }
 

@@ -22,16 +22,36 @@ impl Source {
             let text = read(path)?;
             return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
         }
-        if let Ok(password) = std::env::var("PGPASSWORD") {
+        if let Some(password) = std::env::var("PGPASSWORD").ok().filter(|text| !text.is_empty()) {
             return Ok(Some(password));
         }
-        if let Some(path) = &self.passfile {
-            return Ok(matching(&read(path)?, config));
+        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".pgpass"));
+        let path = match &self.passfile {
+            Some(path) => path.clone(),
+            None => match home().filter(|path| path.is_file()) {
+                Some(path) => path,
+                None => return Ok(None),
+            },
+        };
+        let text = read(&path)?;
+        if others_can_read(&path) {
+            let path = path.display();
+            tracing::warn!(%path, "others can read this file of passwords: it is ignored, as libpq does");
+            return Ok(None);
         }
-        let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".pgpass"));
-        let text = home.and_then(|path| std::fs::read_to_string(path).ok());
-        Ok(text.and_then(|text| matching(&text, config)))
+        Ok(matching(&text, config))
     }
+}
+
+#[cfg(unix)]
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
 }
 
 fn read(path: &Path) -> Result<String, OpenError> {

@@ -54,12 +54,18 @@ async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenErro
     Ok((row.get(0), row.get(1)))
 }
 
+/// Whether this code can work on tables of a version that the oldest code for is given.
+pub(crate) fn serves(options: &Options, found: i64, oldest: i64) -> Result<(), OpenError> {
+    match oldest > VERSION {
+        true => Err(OpenError::Newer { schema: options.schema.clone(), found, known: VERSION }),
+        false => Ok(()),
+    }
+}
+
 /// Brings the schema to [`VERSION`], if it may, or says why it can't be used.
 pub(crate) async fn ready(client: &Client, options: &Options) -> Result<(), OpenError> {
     let (found, oldest) = look(client, options).await?;
-    if oldest > VERSION {
-        return Err(OpenError::Newer { schema: options.schema.clone(), found, known: VERSION });
-    }
+    serves(options, found, oldest)?;
     if found >= VERSION {
         return Ok(());
     }
@@ -75,7 +81,15 @@ pub(crate) async fn ready(client: &Client, options: &Options) -> Result<(), Open
 
 /// Runs the migrations that are missing: all or none, and once, however many processes begin at the
 /// same time.
-pub(crate) async fn migrate(client: &Client, options: &Options) -> Result<(), OpenError> {
+async fn migrate(client: &Client, options: &Options) -> Result<(), OpenError> {
+    let done = migrate_alone(client, options).await;
+    if done.is_err() {
+        let _ = client.batch_execute("ROLLBACK").await;
+    }
+    done
+}
+
+async fn migrate_alone(client: &Client, options: &Options) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Migration {
         schema: options.schema.clone(),
         detail: cause(&error),
@@ -88,33 +102,34 @@ pub(crate) async fn migrate(client: &Client, options: &Options) -> Result<(), Op
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('steadfast ' || $1::text, 0))";
     client.query(lock, &[&options.schema]).await.map_err(failed)?;
     // Looked at again under the lock.
-    let (found, _) = look(client, options).await?;
-    let mut sql = String::new();
+    let (found, oldest) = look(client, options).await?;
+    serves(options, found, oldest)?;
+    let mut sql = format!("SET LOCAL search_path = {schema};");
     if found == 0 {
-        sql += &format!(
-            "CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path = {schema};
-             CREATE TABLE schema_version (
+        // Somebody may have made it for us: then we need no leave to make schemas, and may have none.
+        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";
+        let there = client.query_one(there, &[&options.schema]).await.map_err(failed)?;
+        if !there.get::<_, bool>(0) {
+            sql += &format!("CREATE SCHEMA {schema};");
+        }
+        sql += "CREATE TABLE schema_version (
                 version bigint PRIMARY KEY,
                 oldest bigint NOT NULL,
                 migrated timestamptz NOT NULL DEFAULT now()
-             );"
-        );
+             );";
     }
-    sql += &format!("SET LOCAL search_path = {schema};");
     for (at, migration) in MIGRATIONS.iter().enumerate() {
         let version = at as i64 + 1;
         if version > found {
             let oldest = migration.oldest;
             sql += migration.sql;
-            sql += &format!("INSERT INTO schema_version VALUES ({version}, {oldest});");
+            sql += &format!(
+                "INSERT INTO schema_version (version, oldest) VALUES ({version}, {oldest});"
+            );
         }
     }
     sql += "COMMIT";
-    let done = client.batch_execute(&sql).await.map_err(failed);
-    if done.is_err() {
-        let _ = client.batch_execute("ROLLBACK").await;
-    }
-    done
+    client.batch_execute(&sql).await.map_err(failed)
 }
 
 /// A name as it stands in a statement.

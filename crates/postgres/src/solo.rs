@@ -110,7 +110,7 @@ async fn call<S: Solo>(lane: &mut Lane, solo: &S) -> Result<S::Answer> {
         match (lane.recover(setback).await, answer) {
             (Then::Again, _) => {}
             (Then::Committed, Some(answer)) => {
-                lane.core.ring(News::Urgent);
+                lane.core.committed(News::Urgent);
                 return Ok(answer);
             }
             (Then::Committed, None) => return Err(Error::Unknown("its answer was lost".into())),
@@ -157,7 +157,7 @@ async fn attempt<S: Solo>(
             *answer = Some(done);
             match conn.run("COMMIT").await {
                 Ok(()) => {
-                    core.ring(news);
+                    core.committed(news);
                     answer.take().map(Ok).ok_or(Setback::Lost { desk, number: batch })
                 }
                 Err(error) => Err(Setback::at_commit(error, desk, batch)),

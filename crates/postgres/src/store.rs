@@ -87,6 +87,17 @@ impl steadfast_store::Store for Store {
         Arc::clone(&self.core.changed)
     }
 
+    fn check(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.core.health.verdict()?;
+            if self.core.health.is_due() {
+                self.readers.probe(self.core.desk()).await?;
+                self.core.health.answered();
+            }
+            Ok(())
+        })
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.solo.call(&self.core, solo::GiveBack).await?;

@@ -15,6 +15,7 @@
 //! leaves the directory behind.
 
 mod find;
+mod pooler;
 mod server;
 mod statements;
 mod watchdog;
@@ -27,6 +28,7 @@ use std::sync::{
 use steadfast_store::Desk;
 
 pub use self::{
+    pooler::Pooler,
     server::{Server, Setup, StartError},
     statements::statements,
 };
@@ -49,6 +51,12 @@ pub fn shared() -> Result<&'static Server, StartError> {
 pub(crate) fn fresh_name() -> String {
     static LAST: AtomicU64 = AtomicU64::new(0);
     format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The version of the tables that this code makes.
+#[must_use]
+pub fn schema_version() -> i64 {
+    crate::schema::VERSION
 }
 
 /// Lets the lease of a desk run out, as when its process was not heard of for that long.

@@ -55,7 +55,7 @@ impl Writer {
             match self.0.recover(setback).await {
                 Then::Again => {}
                 Then::Committed => {
-                    self.0.core.ring(News::Urgent);
+                    self.0.core.committed(News::Urgent);
                     return answer(batch, || None);
                 }
                 Then::Fail { alone: true, .. } if batch.len() > 1 => {
@@ -114,7 +114,7 @@ impl Writer {
             return match save(&conn, &work).await {
                 Ok(()) => {
                     core.cards.keep(work.ends());
-                    core.ring(work.news);
+                    core.committed(work.news);
                     Ok(())
                 }
                 Err(error) => Err(Setback::at_commit(error, desk, number)),

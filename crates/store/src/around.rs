@@ -80,6 +80,7 @@ impl<A: Around> Store for A {
     around! {
         fn dead() -> Vec<Desk>;
         fn is_alive(desk: Desk) -> bool;
+        fn check() -> ();
         fn close() -> ();
         fn start(task: NewTask) -> Started;
         fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();

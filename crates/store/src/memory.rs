@@ -19,7 +19,7 @@ mod turn;
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
 use steadfast_core::{TaskId, Timestamp};
@@ -55,8 +55,18 @@ impl Disk {
     #[must_use]
     pub fn open(&self) -> Memory {
         let changed = Arc::new(Notify::new());
-        let desk = self.lock().seat(Arc::clone(&changed));
-        Memory { disk: self.clone(), desk, changed, dead: AtomicBool::new(false) }
+        let desk = AtomicI64::new(self.lock().seat(Arc::clone(&changed)).0);
+        Memory { disk: self.clone(), desk, changed, dead: AtomicBool::new(false), leased: false }
+    }
+
+    /// The same, of a process that lives by a lease, as on a store that others reach over a network:
+    /// when it was [taken for dead](Memory::presume_dead) its next call that writes finds that out, and
+    /// is made from a new desk.
+    #[must_use]
+    pub fn open_leased(&self) -> Memory {
+        let mut handle = self.open();
+        handle.leased = true;
+        handle
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
@@ -71,9 +81,11 @@ impl Disk {
 #[derive(Debug)]
 pub struct Memory {
     disk: Disk,
-    desk: Desk,
+    /// Changed with the content locked.
+    desk: AtomicI64,
     changed: Arc<Notify>,
     dead: AtomicBool,
+    leased: bool,
 }
 
 impl Memory {
@@ -82,12 +94,26 @@ impl Memory {
     pub fn kill(&self) {
         let mut content = self.disk.lock();
         self.dead.store(true, Ordering::Relaxed);
-        content.leave(self.desk);
+        content.leave(self.own_desk());
     }
 
     /// Is taken for dead by the others from now on, and is not: as after a long pause.
     pub fn presume_dead(&self) {
-        self.disk.lock().leave(self.desk);
+        self.disk.lock().leave(self.own_desk());
+    }
+
+    fn own_desk(&self) -> Desk {
+        Desk(self.desk.load(Ordering::Acquire))
+    }
+
+    /// Takes a new desk if this one is taken for dead. Whoever believes to hold something looks at it.
+    fn sit_down(&self, content: &mut Content) {
+        if self.leased && content.is_dead(self.own_desk()) {
+            let desk = content.seat(Arc::clone(&self.changed));
+            content.rebind(self.own_desk(), desk);
+            self.desk.store(desk.0, Ordering::Release);
+            self.changed.notify_one();
+        }
     }
 
     /// Looks at the content.
@@ -101,8 +127,10 @@ impl Memory {
     fn write<T>(&self, change: impl FnOnce(&mut Content, Desk) -> Result<T>) -> Result<T> {
         let mut content = self.disk.lock();
         self.alive()?;
-        let done = change(&mut content, self.desk);
-        content.announce(self.desk);
+        self.sit_down(&mut content);
+        let desk = self.own_desk();
+        let done = change(&mut content, desk);
+        content.announce(desk);
         done
     }
 
@@ -123,7 +151,7 @@ impl Drop for Memory {
 
 impl Store for Memory {
     fn desk(&self) -> Desk {
-        self.desk
+        self.own_desk()
     }
 
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
@@ -139,7 +167,7 @@ impl Store for Memory {
     }
 
     fn solitude(&self) -> Option<u64> {
-        self.disk.lock().solitude(self.desk)
+        self.disk.lock().solitude(self.own_desk())
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
@@ -172,7 +200,7 @@ impl Store for Memory {
     }
 
     fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>> {
-        Box::pin(async move { self.read(|content| Ok(content.held(self.desk))) })
+        Box::pin(async move { self.read(|content| Ok(content.held(self.own_desk()))) })
     }
 
     fn send(&self, caller: Caller, send: SendTo) -> BoxFuture<'_, Result<Option<Touched>>> {
@@ -257,7 +285,7 @@ impl Store for Memory {
     }
 
     fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
-        Box::pin(async move { self.read(|content| Ok(content.held_activities(self.desk))) })
+        Box::pin(async move { self.read(|content| Ok(content.held_activities(self.own_desk()))) })
     }
 
     fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>> {

@@ -36,7 +36,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Store: Send + Sync + 'static {
     // ---- who we are ----
 
-    /// This handle's desk. A new one for every handle.
+    /// This handle's desk. A new one for every handle; and another from then on when this process was
+    /// taken for dead, on a store where that can happen: what it held lies on the one before. What is
+    /// bound to that and still lies there is bound to the new one from then on.
     fn desk(&self) -> Desk;
 
     /// Desks that hold something and whose process is gone, in the order of their numbers.
@@ -54,6 +56,12 @@ pub trait Store: Send + Sync + 'static {
     /// than a look at memory.
     fn solitude(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether the store can be read and, as far as that can be known, written. It changes nothing that
+    /// anybody sees. For who asks whether this process is ready.
+    fn check(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.next_wake().await.map(drop) })
     }
 
     /// Gives back all that this desk holds, so that others can take it at once, and raises its
@@ -252,7 +260,10 @@ pub trait Store: Send + Sync + 'static {
     /// taken over.
     fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>>;
 
-    /// Tasks that meet the filter, from behind `after` on.
+    /// Tasks that meet the filter, from behind `after` on. Whoever reads page by page sees every task
+    /// that was there when he began, and still is. One that is started meanwhile may be missing, also
+    /// if the tasks are read oldest first: of two starts at the same time the later number may be seen
+    /// before the earlier one.
     fn list(
         &self,
         filter: Filter,

@@ -64,7 +64,7 @@ impl Around for Counted {
         call: &'static str,
         done: BoxFuture<'static, steadfast_store::Result<T>>,
     ) -> steadfast_store::Result<T> {
-        if !READS.contains(&call) && !["state", "next_wake", "close"].contains(&call) {
+        if !READS.contains(&call) && !["state", "next_wake", "check", "close"].contains(&call) {
             self.commits.fetch_add(1, Ordering::SeqCst);
         }
         done.await

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,7 +17,7 @@ use steadfast_store::{
 };
 use tokio::sync::Notify;
 
-use crate::Rng;
+use crate::faults::{Faults, Weather};
 
 /// On which side of a commit to die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +26,6 @@ pub enum At {
     Before,
     /// When it is durable, before anybody hears of it.
     After,
-}
-
-/// What goes wrong, by chance.
-#[derive(Clone, Debug)]
-pub struct Faults {
-    /// Percent of commits that fail.
-    pub fails: u64,
-    /// Percent of commits that succeed and whose answer is lost.
-    pub lost: u64,
-    /// Percent of commits that take long.
-    pub slow: u64,
 }
 
 /// An engine or store that is wrong in one way, to prove that the harness would notice.
@@ -58,7 +47,8 @@ pub struct Bent<S: ?Sized> {
     commits: AtomicU64,
     die: Option<(u64, At)>,
     on_death: Box<dyn Fn() + Send + Sync>,
-    faults: Option<(Faults, Mutex<Rng>)>,
+    weather: Option<Weather>,
+    changed: Arc<Notify>,
     mutant: Option<Mutant>,
 }
 
@@ -66,11 +56,12 @@ impl<S: Store + ?Sized> Bent<S> {
     /// Passes everything on, and counts commits.
     pub fn new(inner: Arc<S>) -> Bent<S> {
         Bent {
+            changed: inner.changed(),
             inner,
             commits: AtomicU64::new(0),
             die: None,
             on_death: Box::new(|| {}),
-            faults: None,
+            weather: None,
             mutant: None,
         }
     }
@@ -91,7 +82,9 @@ impl<S: Store + ?Sized> Bent<S> {
     /// Lets things go wrong by chance.
     #[must_use]
     pub fn faulty(mut self, faults: Faults, seed: u64) -> Bent<S> {
-        self.faults = Some((faults, Mutex::new(Rng::of(seed, 11))));
+        let weather = Weather::new(faults, seed);
+        self.changed = weather.hear(self.inner.changed());
+        self.weather = Some(weather);
         self
     }
 
@@ -107,22 +100,13 @@ impl<S: Store + ?Sized> Bent<S> {
         self.commits.load(Ordering::SeqCst)
     }
 
-    fn roll(&self) -> (bool, bool, bool) {
-        let Some((faults, rng)) = &self.faults else { return (false, false, false) };
-        let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
-        (rng.chance(faults.fails), rng.chance(faults.lost), rng.chance(faults.slow))
-    }
-
     /// A commit, with all that can happen around it.
     async fn around<T>(&self, commit: BoxFuture<'_, Result<T>>) -> Result<T> {
         let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
-        let (fails, lost, slow) = self.roll();
-        if slow {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        if fails {
-            return Err(Error::Unavailable("a fault on purpose".into()));
-        }
+        let fate = match &self.weather {
+            Some(weather) => weather.before_commit().await?,
+            None => Default::default(),
+        };
         if self.die == Some((number, At::Before)) {
             self.perish().await;
         }
@@ -130,10 +114,20 @@ impl<S: Store + ?Sized> Bent<S> {
         if self.die == Some((number, At::After)) {
             self.perish().await;
         }
-        if lost {
-            return Err(Error::Unknown("the answer was lost on purpose".into()));
+        let (desk, late) = (self.inner.desk(), fate.is_late());
+        fate.after_commit().await?;
+        if late && !self.inner.is_alive(desk).await? {
+            return Err(Error::Unknown("found out when the lease was over".into()));
         }
         result
+    }
+
+    /// A look at the store, if it can be reached.
+    async fn look<T>(&self, look: BoxFuture<'_, Result<T>>) -> Result<T> {
+        if let Some(weather) = &self.weather {
+            weather.reach()?;
+        }
+        look.await
     }
 
     async fn perish(&self) {
@@ -183,13 +177,13 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         self.inner.desk()
     }
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
-        self.inner.dead()
+        Box::pin(self.look(self.inner.dead()))
     }
     fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>> {
-        self.inner.is_alive(desk)
+        Box::pin(self.look(self.inner.is_alive(desk)))
     }
     fn changed(&self) -> Arc<Notify> {
-        self.inner.changed()
+        self.changed.clone()
     }
     fn solitude(&self) -> Option<u64> {
         self.inner.solitude()
@@ -256,7 +250,7 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         Box::pin(self.around(self.inner.purge(caller, id)))
     }
     fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>> {
-        self.inner.sweep(now, limit)
+        Box::pin(self.look(self.inner.sweep(now, limit)))
     }
     fn claim_activities(&self, claim: ClaimActivities) -> BoxFuture<'_, Result<Vec<ActivityRow>>> {
         Box::pin(self.around(self.inner.claim_activities(claim)))
@@ -276,22 +270,22 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         Box::pin(self.around(self.inner.beat_activity(lease, until, release)))
     }
     fn activity(&self, token: String) -> BoxFuture<'_, Result<Option<ActivityRow>>> {
-        self.inner.activity(token)
+        Box::pin(self.look(self.inner.activity(token)))
     }
     fn held_activities(&self) -> BoxFuture<'_, Result<Vec<ActivityLease>>> {
-        self.inner.held_activities()
+        Box::pin(self.look(self.inner.held_activities()))
     }
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {
-        self.inner.get(caller, id)
+        Box::pin(self.look(self.inner.get(caller, id)))
     }
     fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
-        self.inner.keyed(caller, dedup)
+        Box::pin(self.look(self.inner.keyed(caller, dedup)))
     }
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {
-        self.inner.row(key)
+        Box::pin(self.look(self.inner.row(key)))
     }
     fn held(&self) -> BoxFuture<'_, Result<Vec<Held>>> {
-        self.inner.held()
+        Box::pin(self.look(self.inner.held()))
     }
     fn list(
         &self,
@@ -300,10 +294,10 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         after: Option<TaskKey>,
         limit: usize,
     ) -> BoxFuture<'_, Result<ListPage>> {
-        self.inner.list(filter, order, after, limit)
+        Box::pin(self.look(self.inner.list(filter, order, after, limit)))
     }
     fn counts(&self, caller: Caller) -> BoxFuture<'_, Result<Counts>> {
-        self.inner.counts(caller)
+        Box::pin(self.look(self.inner.counts(caller)))
     }
     fn history(
         &self,
@@ -312,39 +306,39 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         after: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'_, Result<HistoryPage>> {
-        self.inner.history(key, order, after, limit)
+        Box::pin(self.look(self.inner.history(key, order, after, limit)))
     }
     fn inbox(&self, key: TaskKey, after: i64) -> BoxFuture<'_, Result<Vec<InboxRow>>> {
-        self.inner.inbox(key, after)
+        Box::pin(self.look(self.inner.inbox(key, after)))
     }
     fn questions(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<QuestionRow>>> {
-        self.inner.questions(key)
+        Box::pin(self.look(self.inner.questions(key)))
     }
     fn begin_session(&self, session: SessionRow, most: usize) -> BoxFuture<'_, Result<()>> {
-        self.inner.begin_session(session, most)
+        Box::pin(self.look(self.inner.begin_session(session, most)))
     }
     fn keep_session(&self, session: SessionRow, before: Vec<u8>) -> BoxFuture<'_, Result<bool>> {
-        self.inner.keep_session(session, before)
+        Box::pin(self.look(self.inner.keep_session(session, before)))
     }
     fn touch_session(&self, id: String, expires: Timestamp) -> BoxFuture<'_, Result<bool>> {
-        self.inner.touch_session(id, expires)
+        Box::pin(self.look(self.inner.touch_session(id, expires)))
     }
     fn session(&self, id: String, now: Timestamp) -> BoxFuture<'_, Result<Option<SessionRow>>> {
-        self.inner.session(id, now)
+        Box::pin(self.look(self.inner.session(id, now)))
     }
     fn end_session(&self, id: String) -> BoxFuture<'_, Result<bool>> {
-        self.inner.end_session(id)
+        Box::pin(self.look(self.inner.end_session(id)))
     }
     fn post(&self, body: Vec<u8>, until: Timestamp, most: usize) -> BoxFuture<'_, Result<u64>> {
-        self.inner.post(body, until, most)
+        Box::pin(self.look(self.inner.post(body, until, most)))
     }
     fn posted(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Posted>> {
-        self.inner.posted(after, limit)
+        Box::pin(self.look(self.inner.posted(after, limit)))
     }
     fn state(&self, scope: String, key: String) -> BoxFuture<'_, Result<StateRow>> {
-        self.inner.state(scope, key)
+        Box::pin(self.look(self.inner.state(scope, key)))
     }
     fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
-        self.inner.next_wake()
+        Box::pin(self.look(self.inner.next_wake()))
     }
 }

@@ -4,18 +4,22 @@
 //! * [`workload`] and [`driver`] are thousands of tasks of several kinds and whoever starts,
 //!   answers, signals and cancels them; [`check`] compares what happened with what may have.
 //! * [`Ledger`] is where effects and acknowledgements are noted, outside the process that dies.
+//! * [`kept`] are tasks in every state, of which there is a database for each version of the tables.
 //! * [`Bent`] is a store that dies, fails, loses answers, or is wrong on purpose.
 
 mod bent;
 pub mod check;
 pub mod driver;
 pub mod everything;
+mod faults;
+pub mod kept;
 mod ledger;
 mod place;
 mod rng;
 pub mod workload;
 
-pub use bent::{At, Bent, Faults, Mutant};
+pub use bent::{At, Bent, Mutant};
+pub use faults::Faults;
 pub use ledger::{Entry, Ledger};
 pub use place::Place;
 pub use rng::Rng;

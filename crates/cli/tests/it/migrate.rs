@@ -1,8 +1,12 @@
 //! `steadfast migrate`, on a real server.
 
-use std::process::{Command, Output};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Output},
+};
 
-use steadfast_postgres::{Options, testing};
+use steadfast_postgres::{Options, testing, testing::Setup};
 
 fn migrate(address: &str, schema: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
@@ -28,4 +32,47 @@ fn a_database_that_can_not_be_reached_is_an_error_without_its_password() {
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert_eq!(failed.status.code(), Some(2), "{said}");
     assert!(said.contains("can't connect to PostgreSQL") && !said.contains("secret"), "{said}");
+}
+
+/// What the address leaves out comes from where libpq looks for it, and is never said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_and_a_mode_may_come_from_the_environment() {
+    let server = Setup::default().start().unwrap();
+    let role = "CREATE ROLE ann LOGIN SUPERUSER PASSWORD 'hush'";
+    testing::sql(&server.options(), role).await.unwrap();
+    server.rules("host all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let address = format!("postgres://ann@127.0.0.1:{}/postgres", server.port());
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(["migrate", &address]).env("HOME", home.path()).env("RUST_LOG", "trace");
+        for name in ["PGPASSWORD", "PGPASSFILE", "PGSSLMODE"] {
+            command.env_remove(name);
+        }
+        let done = command.envs(variables.iter().copied()).output().unwrap();
+        let said = [done.stdout, done.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(!said.contains("hush"), "{said}");
+        (done.status.success(), said)
+    };
+    let file = |name: &str, password: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, format!("127.0.0.1:*:postgres:ann:{password}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (done, said) = run(&[]);
+    assert!(!done && said.contains("password"), "{said}");
+    assert!(run(&[("PGPASSWORD", "hush")]).0);
+    assert!(run(&[("PGPASSFILE", &text(&file("right", "hush")))]).0);
+    file(".pgpass", "hush");
+    assert!(run(&[]).0);
+    let wrong = text(&file("wrong", "no"));
+    assert!(!run(&[("PGPASSFILE", &wrong)]).0, "which comes before that of the home");
+    assert!(run(&[("PGPASSFILE", &wrong), ("PGPASSWORD", "hush")]).0, "which comes before both");
+    let (done, said) = run(&[("PGSSLMODE", "require")]);
+    assert!(!done && said.contains("TLS"), "{said}");
+    let (done, said) = run(&[("PGSSLMODE", "hush")]);
+    assert!(!done && said.contains("sslmode is none of"), "{said}");
 }

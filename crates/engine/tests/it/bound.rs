@@ -1,11 +1,12 @@
 //! Tasks that are of no use without the process that they were started for.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_engine::{
     ActivityContext, Bond, Builder, Compensation, Context, Error, Result, Settings, Status, TaskId,
     TaskInfo, Tool,
 };
+use steadfast_store::Store;
 
 use crate::support::{HOUR, Ledger, Life, Place, accept, output, settings, settle, tool, within};
 
@@ -104,6 +105,31 @@ async fn it_is_cancelled_when_that_dies_while_another_runs_it() {
     first.kill().await;
     let info = other.until(&id, Status::Cancelled).await;
     assert_eq!(info.reason.as_deref(), Some("the process that it was started for is gone"));
+}
+
+/// As after a long pause, on a store where a process lives by a lease: nobody has taken over, and its
+/// caller still waits.
+#[tokio::test(start_paused = true)]
+async fn it_goes_on_when_that_was_only_taken_for_dead() {
+    for then in ["sleep", "ask"] {
+        let place = Place::new();
+        let ledger = Ledger::default();
+        let store = Arc::new(place.disk.open_leased());
+        let life = place.start_on(store.clone(), store, settings(), tools(&ledger));
+        let id = begin(&life, then).await;
+        ledger.has("room").await;
+        settle().await;
+        let old = Store::desk(&*life.store);
+        life.store.presume_dead();
+        settle().await;
+        assert_ne!(Store::desk(&*life.store), old, "it goes on at another desk");
+        if then == "ask" {
+            let asked = life.until(&id, Status::InputRequired).await;
+            life.tasks().answer(&id, &asked.questions[0].key, accept(1)).await.unwrap();
+        }
+        assert_eq!(life.end(&id).await.status, Status::Completed, "{then}");
+        assert_eq!((ledger.count("room"), ledger.count("undo room")), (1, 0), "{then}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

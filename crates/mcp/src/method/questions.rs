@@ -258,10 +258,12 @@ impl Front {
         loop {
             news.mark_unchanged();
             // Of its own size while it is at it: there are many streams, and they are silent for long.
-            if !Box::pin(self.ask_open(&session, &stream, &tasks)).await {
+            let asked = Box::pin(self.ask_open(&session, &stream, &tasks)).await;
+            if asked == Asked::Never {
                 return;
             }
             tokio::select! {
+                again = self.away(&stream), if asked == Asked::InPart => if !again { return },
                 changed = news.changed() => if changed.is_err() { return },
                 () = stream.closed() => return,
                 () = self.draining.cancelled() => return,
@@ -269,16 +271,15 @@ impl Front {
         }
     }
 
-    /// Asks what is open now. False if the stream is to end.
+    /// Asks what is open now.
     async fn ask_open(
         self: &Arc<Self>,
         session: &Arc<Session>,
         stream: &Outlet,
         tasks: &Tasks,
-    ) -> bool {
+    ) -> Asked {
         if let Ok(false) = self.sessions.check(session).await {
-            // It was ended by another process, and its stream ends with it.
-            return false;
+            return Asked::Never;
         }
         let list = ListTasks {
             statuses: vec![Status::InputRequired],
@@ -290,22 +291,38 @@ impl Front {
         let waiting = match tasks.list(list).await {
             Ok(page) => page.tasks,
             Err(error) => {
-                tracing::error!(%error, "the tasks of a session can't be listed");
-                return false;
+                tracing::warn!(%error, "the tasks of a session can't be listed; trying again");
+                return Asked::InPart;
             }
         };
         self.follow_again(session);
         session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
         // With companions the client may know the task by way of tools.
         let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
+        let mut asked = Asked::All;
         for one in waiting {
             if shows && !session.has_looked_at(one.id.as_str()) {
                 continue;
             }
-            if let Ok(info) = tasks.get(&one.id).await {
-                self.send_questions(session, &info, stream, Some(&info.id), None).await;
+            match tasks.get(&one.id).await {
+                Ok(info) => {
+                    self.send_questions(session, &info, stream, Some(&info.id), None).await;
+                }
+                Err(CallError::Store(_)) => asked = Asked::InPart,
+                // It is gone.
+                Err(_) => {}
             }
         }
-        true
+        asked
     }
+}
+
+/// How far the questions of a session's tasks were asked on its stream.
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    All,
+    /// The store was away; it is to be tried again.
+    InPart,
+    /// The session was ended by another process, and its stream ends with it.
+    Never,
 }

@@ -88,6 +88,15 @@ impl Front {
         Ok(is_there.then_some(notices))
     }
 
+    /// The store is away: waits for a moment. False if nobody listens any more.
+    pub(super) async fn away(&self, stream: &Outlet) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(200)) => true,
+            () = stream.closed() => false,
+            () = self.draining.cancelled() => false,
+        }
+    }
+
     /// Begins to tell of a task that the session has just started, if it listens: when the answer to
     /// its call is on the way, for before that the client doesn't know the task.
     pub(super) fn tell_of_new_task(
@@ -120,7 +129,17 @@ impl Front {
             limit: 1_000,
             ..ListTasks::default()
         };
-        let Ok(page) = tasks.list(list).await else { return };
+        let page = loop {
+            match tasks.list(list.clone()).await {
+                Ok(page) => break page,
+                Err(error) => {
+                    tracing::warn!(%error, "the tasks of a session can't be listed; trying again");
+                    if !self.away(&stream).await {
+                        return;
+                    }
+                }
+            }
+        };
         let mut tellers = JoinSet::new();
         for info in page.tasks {
             // What was said before is over. The questions are not in a listing.
@@ -159,7 +178,14 @@ impl Teller {
                 () = self.stream.closed() => return,
                 () = self.front.draining.cancelled() => return,
             };
-            let Ok((info, events)) = followed else { return };
+            let (info, events) = match followed {
+                Ok(followed) => followed,
+                Err(CallError::Store(_)) => match self.front.away(&self.stream).await {
+                    true => continue,
+                    false => return,
+                },
+                Err(_) => return,
+            };
             let token = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
             let token = token.and_then(|record| record.progress_token);
             for event in &events {

@@ -1,14 +1,17 @@
 //! What comes in at the door: who may, what is malformed, what is too much.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::json;
+use steadfast_engine::Engine;
 use steadfast_mcp::{Auth, Settings};
+use steadfast_store::Disk;
 
 use crate::{
-    http::send,
+    http::{send, send_to},
     site::{ACCEPT, JSON, Legacy, Site, able, taskless},
     tools::{Count, server},
+    unsteady::Unsteady,
 };
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -31,6 +34,28 @@ async fn another_host_or_origin_is_forbidden() {
         send(site.address, "POST", &[JSON, ACCEPT, ("Origin", "http://localhost:5173")], PING)
             .await;
     assert_eq!(local.status, 400, "let in, and told that it has no session");
+}
+
+/// Nobody is told more than that: what is wrong with the database is in the log.
+#[tokio::test]
+async fn it_is_not_ready_while_its_store_is_not() {
+    let store = Unsteady::new(Disk::new().open(), "check");
+    let site = Site::of(server(&Count::default()), Engine::builder(store.clone())).await;
+    let ask = async |path: &str| {
+        let response = send_to(site.address, "GET", path, &[], "").await;
+        (response.status, response.text().await)
+    };
+    assert_eq!(ask("/ready").await, (200, "ok\n".into()));
+    store.fail.store(2, Ordering::SeqCst);
+    for _ in 0..2 {
+        assert_eq!(ask("/ready").await, (503, "the store is not available\n".into()));
+        assert_eq!(ask("/health").await, (200, "ok\n".into()));
+    }
+    assert_eq!(ask("/ready").await, (200, "ok\n".into()));
+    // One that says nothing is no better.
+    store.hold.store(1, Ordering::SeqCst);
+    assert_eq!(ask("/ready").await, (503, "the store is not available\n".into()));
+    assert_eq!(ask("/ready").await, (200, "ok\n".into()));
 }
 
 #[tokio::test]

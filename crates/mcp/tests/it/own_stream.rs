@@ -112,3 +112,23 @@ async fn what_is_asked_while_the_client_looks_is_not_passed_over() {
     let question = asked(&mut stream).await;
     assert_eq!(question["params"]["message"], "Now?", "{question}");
 }
+
+/// A store that is away for a moment while a question is asked: the stream stays open, and so does what
+/// it is for.
+#[tokio::test]
+async fn a_question_comes_when_the_store_is_back() {
+    for call in ["list", "get"] {
+        let store = Unsteady::new(Disk::new().open(), call);
+        let site = Site::of(server(&Count::default()), Engine::builder(store.clone())).await;
+        let client = Legacy::open(&site, "2025-11-25", elicits()).await;
+        let task = client.task(1, "approve", json!({ "item": "lamp" })).await;
+        client.until(task["taskId"].as_str().unwrap(), "input_required").await;
+        store.fail.store(3, Ordering::SeqCst);
+        let mut events = client.listen().await.events();
+        let question = asked(&mut events).await;
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        client.say(&answer(&question, yes())).await;
+        let done = client.result(3, "tasks/result", named(&task)).await;
+        assert_eq!(done["content"][0]["text"], "approved: true");
+    }
+}

@@ -110,10 +110,7 @@ type Opened = (Parts, [Writer; 2], (Conn, crate::address::Wire));
 
 async fn open(options: Options) -> Result<Opened, OpenError> {
     let address = Arc::new(Address::parse(&options)?);
-    let writing = Conn::open(&address, &options).await?;
-    let solo = Conn::open(&address, &options).await?;
-    // First of all: through a pooler everything else fails in ways that are hard to understand.
-    refuse_pooler(&writing, &solo).await?;
+    let [writing, solo] = Conn::open_two(&address, &options).await?;
     schema::check_server(&writing.client).await?;
     schema::ready(&writing.client, &options).await?;
     let second = Conn::open(&address, &options).await?;
@@ -125,33 +122,4 @@ async fn open(options: Options) -> Result<Opened, OpenError> {
     let writers = [Writer(lane(0, writing)), Writer(lane(1, second))];
     let solo = solo::Desk::new(lane(2, solo));
     Ok((Parts { core, solo }, writers, heart))
-}
-
-/// A connection has one server process to itself, or there is somebody in between who shares them
-/// out by the transaction. So while another connection has a transaction open, it must be the same
-/// process as before, and not the other's.
-async fn refuse_pooler(one: &Conn, other: &Conn) -> Result<(), OpenError> {
-    let look = async || -> Result<bool, tokio_postgres::Error> {
-        let before = pid(one).await?;
-        other.client.batch_execute("BEGIN").await?;
-        let others = pid(other).await?;
-        let after = tokio::time::timeout(Duration::from_secs(5), pid(one)).await;
-        other.client.batch_execute("ROLLBACK").await?;
-        Ok(others == before || after.map_or(Ok(0), |pid| pid)? != before)
-    };
-    match look().await {
-        Ok(true) => Err(OpenError::Pooled),
-        Ok(false) => Ok(()),
-        Err(error) => Err(OpenError::failed(&error)),
-    }
-}
-
-/// By the simple protocol: through such a pooler, prepared statements fail before anything else.
-async fn pid(conn: &Conn) -> Result<i32, tokio_postgres::Error> {
-    for message in conn.client.simple_query("SELECT pg_backend_pid()").await? {
-        if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
-            return Ok(row.get(0).and_then(|pid| pid.parse().ok()).unwrap_or(0));
-        }
-    }
-    Ok(0)
 }

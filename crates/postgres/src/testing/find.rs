@@ -16,6 +16,15 @@ pub(super) fn programs() -> Option<PathBuf> {
     })
 }
 
+/// Another program of theirs: Debian has some of them elsewhere than where the server's are linked to.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    let server = programs()?.join("postgres");
+    let home = server.canonicalize().ok().and_then(|real| real.parent().map(Path::to_owned));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = home.into_iter().chain(std::env::split_paths(&path));
+    dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
+}
+
 fn complete(dir: &Path) -> bool {
     ["initdb", "postgres"].iter().all(|name| dir.join(name).is_file())
 }

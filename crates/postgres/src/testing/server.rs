@@ -22,6 +22,12 @@ pub enum StartError {
          postgresql)"
     )]
     NotInstalled,
+    /// There is no PgBouncer.
+    #[error(
+        "PgBouncer is not installed: neither the path nor /usr/sbin has the program pgbouncer (on \
+         Debian and Ubuntu: apt-get install pgbouncer)"
+    )]
+    NoPooler,
     /// Something went wrong on the way.
     #[error("can't start PostgreSQL: {0}")]
     Failed(String),
@@ -72,24 +78,29 @@ impl Setup {
 
     /// Makes a database and starts a server for it. Returns when it answers.
     pub fn start(self) -> Result<Server, StartError> {
-        let programs = find::programs().ok_or(StartError::NotInstalled)?;
-        let home = tempfile::Builder::new().prefix("steadfast-postgres-").tempdir()?;
-        if let Some((user, group)) = find::servant() {
-            #[cfg(unix)]
-            std::os::unix::fs::chown(home.path(), Some(user), Some(group))?;
-            #[cfg(not(unix))]
-            let _ = (user, group);
-        }
+        let (home, programs) = Setup::place()?;
         initdb(&programs, home.path())?;
         if let Some((certificate, key)) = &self.tls {
             put(&home.path().join("tls.crt"), certificate)?;
             put(&home.path().join("tls.key"), key)?;
         }
+        self.serve(&programs, home)
+    }
+
+    /// A directory for a server, and the programs for it.
+    fn place() -> Result<(tempfile::TempDir, PathBuf), StartError> {
+        let programs = find::programs().ok_or(StartError::NotInstalled)?;
+        Ok((home("steadfast-postgres-")?, programs))
+    }
+
+    /// Starts a server for the database in a directory.
+    fn serve(&self, programs: &Path, home: tempfile::TempDir) -> Result<Server, StartError> {
         // Another process may take the port between the look and the start.
         let mut last = StartError::NotInstalled;
         for _ in 0..5 {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            let watchdog = Watchdog::start(home.path(), &mut self.command(&programs, &home, port))?;
+            let mut command = self.command(programs, &home, port);
+            let watchdog = Watchdog::start(home.path(), "QUIT", &mut command)?;
             let server = Server { watchdog: Mutex::new(watchdog), port, home: home.path().into() };
             match server.wait() {
                 Ok(()) => {
@@ -132,8 +143,20 @@ impl Setup {
     }
 }
 
+/// A directory that belongs to whoever runs what is in it.
+pub(super) fn home(prefix: &str) -> std::io::Result<tempfile::TempDir> {
+    let home = tempfile::Builder::new().prefix(prefix).tempdir()?;
+    if let Some((user, group)) = find::servant() {
+        #[cfg(unix)]
+        std::os::unix::fs::chown(home.path(), Some(user), Some(group))?;
+        #[cfg(not(unix))]
+        let _ = (user, group);
+    }
+    Ok(home)
+}
+
 /// Writes a file that only the server may read.
-fn put(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn put(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::write(path, text)?;
     #[cfg(unix)]
     {
@@ -150,11 +173,16 @@ fn initdb(programs: &Path, home: &Path) -> Result<(), StartError> {
     let mut initdb = Command::new(programs.join("initdb"));
     initdb.arg("-D").arg(home.join("data")).current_dir("/");
     initdb.args(["--no-sync", "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]);
-    as_servant(&mut initdb);
-    let made = initdb.output()?;
-    match made.status.success() {
-        true => Ok(()),
-        false => Err(StartError::Failed(String::from_utf8_lossy(&made.stderr).into_owned())),
+    run_as_servant(&mut initdb).map(drop)
+}
+
+/// Runs a program to its end, and gives what it printed.
+fn run_as_servant(command: &mut Command) -> Result<String, StartError> {
+    as_servant(command.current_dir("/"));
+    let done = command.output()?;
+    match done.status.success() {
+        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        false => Err(StartError::Failed(String::from_utf8_lossy(&done.stderr).into_owned())),
     }
 }
 
@@ -167,7 +195,7 @@ pub(super) fn as_servant(command: &mut Command) {
     }
 }
 
-const USER: &str = "steadfast";
+pub(super) const USER: &str = "steadfast";
 
 /// A running server. Dropped it is ended and removed.
 pub struct Server {
@@ -201,13 +229,75 @@ impl Server {
         Options::new(self.url()).schema(fresh_name())
     }
 
-    /// From now on everybody needs a password.
-    pub fn ask_for_passwords(&self) -> Result<(), StartError> {
-        let rules = "host all all 127.0.0.1/32 scram-sha-256\n";
-        std::fs::write(self.home.join("data/pg_hba.conf"), rules)?;
+    /// From now on these are the lines of its `pg_hba.conf`.
+    pub fn rules(&self, lines: &str) -> Result<(), StartError> {
+        std::fs::write(self.home.join("data/pg_hba.conf"), lines)?;
+        let reloads = || {
+            let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
+            log.matches("reloading configuration files").count()
+        };
+        let before = reloads();
         self.say("reload")?;
-        std::thread::sleep(Duration::from_millis(300));
-        Ok(())
+        // It takes no connection between that line and the new rules.
+        self.until("it does not read its rules", || reloads() > before)
+    }
+
+    /// A copy of it that follows it, and can take its place. From when this returns no commit is
+    /// acknowledged that the copy does not have.
+    pub async fn standby(&self) -> Result<Server, StartError> {
+        let (home, programs) = Setup::place()?;
+        let copies = find::program("pg_basebackup").ok_or(StartError::NotInstalled)?;
+        let mut copy = Command::new(copies);
+        copy.arg("-D").arg(home.path().join("data")).current_dir("/");
+        copy.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", USER]);
+        copy.args([
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--no-sync",
+            "--wal-method=stream",
+        ]);
+        run_as_servant(&mut copy)?;
+        let standby = Setup::default().fsync(true).serve(&programs, home)?;
+        let failed = |e: crate::OpenError| StartError::Failed(e.to_string());
+        for sql in ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"] {
+            super::sql(&self.options(), sql).await.map_err(failed)?;
+        }
+        let synchronous = "DO $$ BEGIN FOR n IN 1..1000 LOOP \
+             PERFORM pg_stat_clear_snapshot(); \
+             IF EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync') THEN RETURN; \
+             END IF; PERFORM pg_sleep(0.02); END LOOP; RAISE 'no standby follows'; END $$";
+        super::sql(&self.options(), synchronous).await.map_err(failed)?;
+        Ok(standby)
+    }
+
+    /// Makes a standby a server of its own, that writes.
+    pub async fn promote(&self) -> Result<(), StartError> {
+        let failed = |e: crate::OpenError| StartError::Failed(e.to_string());
+        super::sql(&self.options(), "SELECT pg_promote()").await.map_err(failed)
+    }
+
+    /// Ends it with `kill -9`.
+    pub fn kill(&self) -> Result<(), StartError> {
+        self.say("kill")
+    }
+
+    /// All of a schema as statements that make it again, on a server of any version that we know.
+    pub fn dump(&self, schema: &str) -> Result<String, StartError> {
+        let mut dump = Command::new(find::program("pg_dump").ok_or(StartError::NotInstalled)?);
+        dump.args(["--dbname", &self.url(), "--schema", schema, "--inserts"]);
+        let text = run_as_servant(dump.args(["--no-owner", "--no-privileges"]))?;
+        // Settings of the server's own version, words for psql, and remarks.
+        let own = ["SET ", "SELECT pg_catalog.set_config", "\\", "--"];
+        let lines = text.lines().filter(|line| !own.iter().any(|own| line.starts_with(own)));
+        let lines = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>();
+        Ok(lines.join("\n") + "\n")
+    }
+
+    /// How many connections were made to it, if it was set up to log them (`log_connections`).
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
+        log.matches("connection received").count()
     }
 
     /// Shuts it down in order of its own, and starts it again. Open connections are lost.
@@ -239,9 +329,15 @@ impl Server {
 
     /// Waits until it takes connections.
     fn wait(&self) -> Result<(), StartError> {
+        self.until("it does not answer", || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() && self.is_up()
+        })
+    }
+
+    fn until(&self, otherwise: &str, so: impl Fn() -> bool) -> Result<(), StartError> {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(30) {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() && self.is_up() {
+            if so() {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -249,16 +345,14 @@ impl Server {
         let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(10).collect();
         let tail: Vec<&str> = tail.into_iter().rev().collect();
-        Err(StartError::Failed(format!(
-            "it does not answer; its log ends with\n{}",
-            tail.join("\n")
-        )))
+        Err(StartError::Failed(format!("{otherwise}; its log ends with\n{}", tail.join("\n"))))
     }
 
     /// The port is open before the server is ready; its own file says when it is.
     fn is_up(&self) -> bool {
         let status = std::fs::read_to_string(self.home.join("data/postmaster.pid"));
-        status.is_ok_and(|text| text.lines().last().is_some_and(|last| last.trim() == "ready"))
+        let is_up = |last: &str| ["ready", "standby"].contains(&last.trim());
+        status.is_ok_and(|text| text.lines().last().is_some_and(is_up))
     }
 }
 

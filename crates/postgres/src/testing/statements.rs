@@ -10,7 +10,8 @@ use crate::{read, solo, work};
 pub fn statements() -> Vec<(String, String)> {
     let fixed = read::STATEMENTS.iter().chain(solo::STATEMENTS).chain(work::STATEMENTS);
     let fixed = fixed.map(|(name, sql)| ((*name).to_owned(), (*sql).to_owned()));
-    fixed.chain(lists()).collect()
+    let own = [("core SIT_DOWN".to_owned(), crate::core::SIT_DOWN.to_owned())];
+    fixed.chain(own).chain(lists()).collect()
 }
 
 /// Listings by every combination that has a way of its own.

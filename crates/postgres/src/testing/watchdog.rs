@@ -1,4 +1,4 @@
-//! The shell that runs a server, and ends and removes it when this process is gone.
+//! The shell that runs a server, or a pooler, and ends and removes it when this process is gone.
 
 use std::{
     io::Write,
@@ -11,7 +11,8 @@ use std::{
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 home=$1
-shift
+end=$2
+shift 2
 start() { "$@" >>"$home/log" 2>&1 </dev/null & server=$!; }
 start "$@"
 while read -r word; do
@@ -19,12 +20,13 @@ while read -r word; do
         restart) kill -INT $server; wait $server; start "$@" ;;
         crash) kill -QUIT $server; wait $server; start "$@" ;;
         stop) kill -INT $server; wait $server ;;
+        kill) kill -KILL $server; wait $server ;;
         start) start "$@" ;;
         reload) kill -HUP $server ;;
     esac
     echo done
 done
-kill -QUIT $server 2>/dev/null
+kill -$end $server 2>/dev/null
 wait $server
 rm -rf "$home"
 "#;
@@ -34,9 +36,10 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(super) fn start(home: &Path, server: &mut Command) -> std::io::Result<Watchdog> {
+    /// Starts a program that is ended at once by this signal.
+    pub(super) fn start(home: &Path, end: &str, server: &mut Command) -> std::io::Result<Watchdog> {
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg(SCRIPT).arg("watchdog").arg(home);
+        shell.arg("-c").arg(SCRIPT).arg("watchdog").arg(home).arg(end);
         shell.arg(server.get_program()).args(server.get_args());
         super::server::as_servant(&mut shell);
         // In a group of its own, so that Ctrl-C at a terminal does not reach it.

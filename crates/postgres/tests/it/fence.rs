@@ -48,6 +48,26 @@ async fn a_process_past_its_lease_changes_nothing_also_if_nobody_has_noticed() {
     assert_eq!(history(&one, lease).await, ["started", "two"]);
 }
 
+/// A process that was taken for dead, and lives: what is bound to it and nobody took over still is.
+#[tokio::test]
+async fn what_is_bound_to_a_process_follows_it_to_its_new_desk() {
+    let options = testing::shared().unwrap().options();
+    let (one, two) = (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    for name in ["taken", "left"] {
+        one.start(NewTask { bound: true, ..task(name) }).await.unwrap();
+        let old = one.desk();
+        testing::expire(&options, old).await.unwrap();
+        if name == "taken" {
+            two.adopt(old, poison()).await.unwrap();
+        }
+        held(&one, &format!("next-{name}")).await;
+        assert_ne!(one.desk(), old);
+        let bound = two.get(operator(), id(name)).await.unwrap().bound;
+        let expected = if name == "taken" { old } else { one.desk() };
+        assert_eq!(bound, Some(expected), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn its_heartbeat_notices_that_a_process_was_taken_for_dead() {
     let options = testing::shared().unwrap().options().lease(Duration::from_secs(1));

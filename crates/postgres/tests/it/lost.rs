@@ -95,3 +95,27 @@ async fn what_can_not_be_found_out_is_said_to_be_unknown() {
     store.turn(turn(lease, 2, "y")).await.unwrap();
     assert!(store.get(operator(), crate::common::id("a")).await.is_ok(), "reading goes on too");
 }
+
+/// A commit that is found after the lease was over: what follows from it is others' to do by now, and so
+/// it is not simply called a success.
+#[tokio::test]
+async fn what_is_found_out_after_the_lease_is_over_is_no_success() {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options();
+    let store = direct.at(server.url_by(proxy.port)).open().await.unwrap();
+    let beside = direct.clone().open().await.unwrap();
+    let (lease, desk) = (held(&store, "a").await, store.desk());
+    proxy.next_commit(Fate::AnswerLost, 0);
+    proxy.then_refuse();
+    let others = async {
+        while !proxy.met() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        testing::expire(&direct, desk).await.unwrap();
+        proxy.let_in();
+    };
+    let (result, ()) = tokio::join!(store.turn(turn(lease, 1, "x")), others);
+    assert!(matches!(result, Err(steadfast_store::Error::Unknown(_))), "{result:?}");
+    assert_eq!(history(&beside, lease).await, ["started", "x"], "it was committed");
+}

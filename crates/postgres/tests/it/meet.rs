@@ -146,6 +146,35 @@ async fn who_reads_on_from_the_last_notice_misses_none() {
     assert_eq!(seen, (1..=200).collect::<Vec<u64>>());
 }
 
+/// A notice whose transaction takes long is waited for: a higher number is seen by nobody before it.
+#[tokio::test]
+async fn a_notice_waits_for_one_that_has_a_lower_number_and_is_not_there_yet() {
+    let options = testing::shared().unwrap().options();
+    let (one, two) = (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    one.post(b"first".to_vec(), Timestamp(99), 10).await.unwrap();
+    let url = testing::shared().unwrap().url().replace("?sslmode=disable", "");
+    let (slow, wire) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(wire);
+    // As a writer does it.
+    let sql = format!(
+        "SET search_path = {}; BEGIN; SELECT notice FROM counter FOR NO KEY UPDATE;
+         INSERT INTO notice VALUES (2, 99, 'second'); UPDATE counter SET notice = 2",
+        options.schema_name()
+    );
+    slow.batch_execute(&sql).await.unwrap();
+    let third = two.post(b"third".to_vec(), Timestamp(99), 10);
+    tokio::pin!(third);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut third).await;
+    assert!(early.is_err(), "{early:?}");
+    let seen = one.posted(1, 9).await.unwrap();
+    assert_eq!((seen.last, seen.notices.len()), (1, 0));
+    slow.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(third.await.unwrap(), 3);
+    let seen = one.posted(1, 9).await.unwrap();
+    let expected = [(2, b"second".to_vec()), (3, b"third".to_vec())];
+    assert_eq!((seen.last, seen.notices), (3, expected.to_vec()));
+}
+
 /// Tasks on both desks that write to each other's, in every order.
 #[tokio::test]
 async fn messages_in_both_directions_all_arrive() {

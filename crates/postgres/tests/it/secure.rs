@@ -1,6 +1,9 @@
 //! TLS and passwords.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use steadfast_postgres::{Options, testing, testing::Setup};
@@ -57,13 +60,48 @@ async fn each_mode_trusts_whom_it_says() {
     assert!(missing.contains("/no/such"), "{missing}");
 }
 
+/// What the server's rules are about decides whether a mode that leaves it open is encrypted.
+#[tokio::test]
+async fn a_mode_that_leaves_it_open_goes_by_the_rules_of_the_server() {
+    let ours = issuer();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec![]).unwrap().signed_by(&key, &ours).unwrap();
+    let server = Setup::default().tls(&certificate.pem(), &key.serialize_pem()).start().unwrap();
+    let is_encrypted = async |mode: &str| {
+        let url = server.url().replace("sslmode=disable", &format!("sslmode={mode}"));
+        let options = Options::new(url).schema(server.options().schema_name());
+        let sql = "DO $$ BEGIN PERFORM 1 FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl; \
+                   IF NOT FOUND THEN RAISE 'plain'; END IF; END $$";
+        match testing::sql(&options, sql).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.to_string().contains("plain") => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    for (rules, expected) in [
+        ("host", [("disable", "no"), ("allow", "no"), ("prefer", "yes"), ("require", "yes")]),
+        ("hostssl", [("disable", "-"), ("allow", "yes"), ("prefer", "yes"), ("require", "yes")]),
+        ("hostnossl", [("disable", "no"), ("allow", "no"), ("prefer", "no"), ("require", "-")]),
+    ] {
+        server.rules(&format!("{rules} all all 127.0.0.1/32 trust\n")).unwrap();
+        for (mode, expected) in expected {
+            let found = is_encrypted(mode).await;
+            let as_expected = match expected {
+                "-" => found.as_ref().is_err_and(|why| why.contains("pg_hba.conf")),
+                expected => found == Ok(expected == "yes"),
+            };
+            assert!(as_expected, "{rules} {mode}: {found:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_password_comes_from_its_file_or_a_passfile() {
     let server = Setup::default().start().unwrap();
     let plain = server.options();
     let sql = "CREATE ROLE ann LOGIN SUPERUSER PASSWORD 'se:cret'";
     testing::sql(&plain, sql).await.unwrap();
-    server.ask_for_passwords().unwrap();
+    server.rules("host all all 127.0.0.1/32 scram-sha-256\n").unwrap();
     let dir = tempfile::tempdir().unwrap();
     let url = server.url().replace("steadfast@", "ann@");
     let schema = plain.schema_name();
@@ -74,6 +112,9 @@ async fn a_password_comes_from_its_file_or_a_passfile() {
     let line = format!("127.0.0.1:{}:*:ann:se\\:cret\n", server.port());
     let passfile = file(dir.path(), "passfile", &line);
     let with = format!("{url}&passfile={}", passfile.display());
+    let open = Options::new(with.clone()).schema(schema).open().await.unwrap_err().to_string();
+    assert!(open.contains("password"), "a file that others can read is ignored: {open}");
+    std::fs::set_permissions(&passfile, std::fs::Permissions::from_mode(0o600)).unwrap();
     Options::new(with).schema(schema).open().await.unwrap();
     let wrong = file(dir.path(), "wrong", "wrong");
     let wrong = Options::new(url).schema(schema).password_file(wrong).open().await.unwrap_err();

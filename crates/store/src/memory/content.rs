@@ -103,6 +103,16 @@ impl Content {
         desk
     }
 
+    /// What lies on a desk and is bound to it is bound to another one of the same process.
+    pub(super) fn rebind(&mut self, before: Desk, now: Desk) {
+        for key in self.desks.get(&before).into_iter().flatten() {
+            let task = self.tasks.get_mut(key).filter(|task| task.row.bound == Some(before));
+            if let Some(task) = task {
+                task.row.bound = Some(now);
+            }
+        }
+    }
+
     pub(super) fn leave(&mut self, desk: Desk) {
         self.handles.remove(&desk);
     }

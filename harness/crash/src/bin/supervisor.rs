@@ -32,6 +32,9 @@ struct Args {
     /// On a PostgreSQL server that is started for it, in place of a SQLite file.
     #[arg(long)]
     postgres: bool,
+    /// The victim of another version, which every other process is then.
+    #[arg(long)]
+    beside: Option<PathBuf>,
     /// Where to keep store, ledger and logs; they are removed if all is well.
     #[arg(long)]
     dir: PathBuf,
@@ -50,7 +53,9 @@ impl Run {
         self.life += 1;
         let dir = &self.args.dir;
         let log = std::fs::File::create(dir.join(format!("life-{}.log", self.life)))?;
-        let mut command = Command::new(&self.victim);
+        // The last one is of this version: what it finds is what is checked.
+        let other = self.args.beside.as_ref().filter(|_| !finish && self.life.is_multiple_of(2));
+        let mut command = Command::new(other.unwrap_or(&self.victim));
         command
             .args(self.place.flags())
             .arg("--ledger")
@@ -160,7 +165,10 @@ fn main() -> Result<ExitCode, Error> {
         println!("WRONG: {line}");
     }
     println!("{} in all; store, ledger and logs are in {}", wrong.len(), run.args.dir.display());
-    let on = if run.args.postgres { " --postgres" } else { "" };
+    let mut on = if run.args.postgres { " --postgres" } else { "" }.to_owned();
+    if let Some(beside) = &run.args.beside {
+        on += &format!(" --beside {}", beside.display());
+    }
     println!("again with: --seed {seed} --kills {}{on}", run.args.kills);
     Ok(ExitCode::FAILURE)
 }
