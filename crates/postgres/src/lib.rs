@@ -29,6 +29,8 @@ mod error;
 mod lane;
 mod life;
 mod locks;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod options;
 mod password;
 mod queue;

@@ -25,7 +25,7 @@ const BEAT: &str = concat!(
 /// Changes whenever another process has committed something.
 const LOOK: &str = "SELECT coalesce(sum(batch), 0)::bigint FROM writer WHERE desk <> $1";
 
-const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
 /// Lives, for ever.
 pub(crate) async fn live(core: Arc<Core>, first: (Conn, Wire)) {
@@ -96,7 +96,7 @@ fn number(row: &Row) -> Result<i64, String> {
     row.try_get(0).map_err(|e| cause(&e))
 }
 
-fn channel(core: &Core) -> String {
+pub(crate) fn channel(core: &Core) -> String {
     format!("steadfast_{:08x}", core.locks.class)
 }
 

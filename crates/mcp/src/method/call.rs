@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use steadfast_core::{Json, Status, TaskId, Timestamp};
-use steadfast_engine::{StartedTask, TaskInfo, Tasks};
+use steadfast_engine::{CallError, StartedTask, TaskInfo, Tasks};
 
 use super::{
     Reply,
@@ -232,7 +232,7 @@ impl Call<'_> {
                     .sessions
                     .keep(session)
                     .await
-                    .map_err(|error| task_error(steadfast_engine::CallError::Store(error)))?;
+                    .map_err(|error| task_error(CallError::Store(error)))?;
             }
         }
         let is_known = made_it.is_some_and(|record| record.progress_token == *token);
@@ -346,10 +346,23 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.armed {
             let (tasks, id, reason) = (self.tasks.clone(), self.id.clone(), self.reason);
+            let draining = self.front.draining.clone();
             // Nobody waits for it, but for who shuts the server down.
             self.front.background.spawn(async move {
-                if let Err(error) = tasks.cancel(&id, Some(reason.into())).await {
-                    tracing::debug!(%error, "a task could not be cancelled");
+                loop {
+                    match tasks.cancel(&id, Some(reason.into())).await {
+                        Ok(()) => return,
+                        // The store is away: then it must not go on when that is back. Of a process
+                        // that goes, others end what was bound to it.
+                        Err(CallError::Store(error)) if !draining.is_cancelled() => {
+                            tracing::warn!(task = %id, %error, "can't cancel a call; trying again");
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                        }
+                        Err(error) => {
+                            tracing::debug!(%error, "a task could not be cancelled");
+                            return;
+                        }
+                    }
                 }
             });
         }

@@ -1,6 +1,6 @@
 //! The questions of a task on their way to a client, and the answers on their way back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 use steadfast_core::{Action, Answer, Json, Status, TaskId};
@@ -15,6 +15,9 @@ use crate::{
     session::Session,
     wire::{Object, Revision, meta, request},
 };
+
+/// How long to wait when the store is away.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A question as the wire has it.
 pub(super) struct Open {
@@ -254,44 +257,62 @@ impl Front {
     /// and ext-tasks dismisses it.
     pub(crate) async fn ask_on_stream(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
         let mut news = self.engine.news();
-        let tasks = self.tasks(&session.client);
-        // With companions the client may know the task by way of tools.
-        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
         loop {
             news.mark_unchanged();
-            if let Ok(false) = self.sessions.check(&session).await {
+            let away = match self.ask_now(&session, &stream).await {
+                Ok(true) => false,
                 // It was ended by another process, and its stream ends with it.
-                return;
-            }
-            let list = ListTasks {
-                statuses: vec![Status::InputRequired],
-                tag: Some((SESSION_TAG.into(), session.id.clone())),
-                order: Order::OldestFirst,
-                limit: 1_000,
-                ..ListTasks::default()
-            };
-            let waiting = match tasks.list(list).await {
-                Ok(page) => page.tasks,
+                Ok(false) => return,
                 Err(error) => {
-                    tracing::error!(%error, "the tasks of a session can't be listed");
-                    return;
+                    // The stream stays, and its client counts on it.
+                    tracing::warn!(%error, "what a session is asked can't be read; trying again");
+                    true
                 }
             };
-            self.follow_again(&session);
-            session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
-            for one in waiting {
-                if shows && !session.has_looked_at(one.id.as_str()) {
-                    continue;
-                }
-                if let Ok(info) = tasks.get(&one.id).await {
-                    self.send_questions(&session, &info, &stream, Some(&info.id), None).await;
-                }
-            }
             tokio::select! {
-                changed = news.changed() => if changed.is_err() { return },
+                changed = news.changed(), if !away => if changed.is_err() { return },
+                () = tokio::time::sleep(PAUSE), if away => {}
                 () = stream.closed() => return,
                 () = self.draining.cancelled() => return,
             }
         }
+    }
+
+    /// Asks what is to be asked on a session's own stream now. False if the session is over.
+    async fn ask_now(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        stream: &Outlet,
+    ) -> Result<bool, CallError> {
+        let tasks = self.tasks(&session.client);
+        // With companions the client may know the task by way of tools.
+        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
+        if !self.sessions.check(session).await.map_err(CallError::Store)? {
+            return Ok(false);
+        }
+        let list = ListTasks {
+            statuses: vec![Status::InputRequired],
+            tag: Some((SESSION_TAG.into(), session.id.clone())),
+            order: Order::OldestFirst,
+            limit: 1_000,
+            ..ListTasks::default()
+        };
+        let waiting = tasks.list(list).await?.tasks;
+        self.follow_again(session);
+        session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
+        for one in waiting {
+            if shows && !session.has_looked_at(one.id.as_str()) {
+                continue;
+            }
+            match tasks.get(&one.id).await {
+                Ok(info) => {
+                    self.send_questions(session, &info, stream, Some(&info.id), None).await;
+                }
+                Err(CallError::Store(error)) => return Err(CallError::Store(error)),
+                // It is gone since.
+                Err(_) => {}
+            }
+        }
+        Ok(true)
     }
 }

@@ -120,11 +120,23 @@ impl Front {
             limit: 1_000,
             ..ListTasks::default()
         };
-        let Ok(page) = tasks.list(list).await else { return };
+        let page = loop {
+            match tasks.list(list.clone()).await {
+                Ok(page) => break page,
+                Err(CallError::Store(error)) if !stream.is_closed() => away(&error).await,
+                Err(_) => return,
+            }
+        };
         let mut tellers = JoinSet::new();
         for info in page.tasks {
             // What was said before is over. The questions are not in a listing.
-            let Ok(info) = tasks.get(&info.id).await else { continue };
+            let found = loop {
+                match tasks.get(&info.id).await {
+                    Err(CallError::Store(error)) if !stream.is_closed() => away(&error).await,
+                    found => break found,
+                }
+            };
+            let Ok(info) = found else { continue };
             let status = self.status_in(&session.client, &info);
             let last = tasks.history(&info.id, Order::NewestFirst, None, 1).await;
             let heard = last.ok().and_then(|page| page.entries.first().map(|last| last.seq + 1));
@@ -138,6 +150,12 @@ impl Front {
             () = self.draining.cancelled() => {}
         }
     }
+}
+
+/// The store may be away for a while.
+async fn away(error: &steadfast_store::Error) {
+    tracing::warn!(%error, "a session's tasks can't be followed; trying again");
+    tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
 struct Teller {
@@ -159,7 +177,15 @@ impl Teller {
                 () = self.stream.closed() => return,
                 () = self.front.draining.cancelled() => return,
             };
-            let Ok((info, events)) = followed else { return };
+            let (info, events) = match followed {
+                Ok(followed) => followed,
+                // The stream stays, and its client counts on it.
+                Err(CallError::Store(error)) => {
+                    away(&error).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
             let token = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
             let token = token.and_then(|record| record.progress_token);
             for event in &events {
