@@ -17,7 +17,7 @@ pub(crate) use self::cards::{Card, Cards};
 use self::link::Link;
 use crate::{
     conn::Conn,
-    core::Core,
+    core::{Core, alive},
     error::{Remedy, cause, remedy},
 };
 
@@ -137,8 +137,15 @@ impl Lane {
     ///
     /// Its transaction has locked the row that counts the batches before it was let go on to its
     /// commit. So whoever gets that row sees it decided, one way or the other.
+    ///
+    /// That may be long after. If the lease is over by then, what was committed is others' to go on with:
+    /// nobody here may act on it as if he still held something.
     async fn look_up(&mut self, desk: i64, number: i64) -> Then {
-        const SQL: &str = "SELECT batch FROM writer WHERE desk = $1 AND lane = $2 FOR UPDATE";
+        const SQL: &str = concat!(
+            "SELECT w.batch, EXISTS (SELECT FROM desk d WHERE d.n = $1 AND ",
+            alive!(),
+            ") FROM writer w WHERE w.desk = $1 AND w.lane = $2 FOR UPDATE OF w"
+        );
         self.link.lose("the connection was lost".into());
         let limit = Instant::now() + self.core.options.patience;
         let mut why;
@@ -147,7 +154,16 @@ impl Lane {
                 Ok(conn) => match conn.first(SQL, &[&desk, &self.number]).await {
                     Ok(Some(row)) => {
                         let committed = row.try_get::<_, i64>(0).is_ok_and(|last| last >= number);
-                        tracing::info!(committed, "found out how a commit ended");
+                        let alive = row.try_get::<_, bool>(1).unwrap_or(false);
+                        tracing::info!(committed, alive, "found out how a commit ended");
+                        if committed && !alive {
+                            if let Err(error) = self.core.found_dead(desk, &conn).await {
+                                tracing::warn!(%error, "can't take another desk; trying again");
+                            }
+                            why =
+                                "it was made, and then this process was taken for dead".to_owned();
+                            break;
+                        }
                         return if committed { Then::Committed } else { Then::Again };
                     }
                     Ok(None) => {

@@ -113,6 +113,11 @@ impl TakeUps {
         moves.sum()
     }
 
+    /// When a task was taken up first.
+    pub(crate) fn first(&self, task: &str) -> Option<i64> {
+        self.0.get(task)?.values().map(|(_, at)| *at).min()
+    }
+
     /// Who had a task in this epoch.
     pub(crate) fn holder(&self, task: &str, epoch: i64) -> Option<u32> {
         Some(self.0.get(task)?.get(&epoch)?.0)

@@ -184,29 +184,27 @@ impl Call<'_> {
             }
         };
         let (info, point) = tokio::select! {
-            followed = self.follow(&tasks, &id, point, follow) => followed?,
-            () = outlives => {
-                guard.armed = false;
-                let info = tasks.get(&id).await.map_err(task_error)?;
-                return match info.status.is_terminal() {
-                    true => self.end(&info),
-                    false => self.outlived(&info).await,
-                };
+            followed = self.follow(&tasks, &id, point, follow) => {
+                followed.map(|(info, point)| (info, Some(point)))?
             }
+            () = outlives => (tasks.get(&id).await.map_err(task_error)?, None),
             () = self.request.cancel.cancelled() => {
                 guard.armed = true;
                 return Err(cancelled());
             }
         };
+        // The client may come back with the answer in a week.
+        let ended = match info.status.is_terminal() {
+            true => Some(info.clone()),
+            false => self.outlives_connection(&info.id).await?,
+        };
         guard.armed = false;
-        match info.status.is_terminal() {
-            true => self.end(&info),
-            false if asks(&info, client) => {
-                // The client may come back with the answer in a week.
-                self.outlives_connection(&info.id).await?;
+        match (ended, point) {
+            (Some(ended), _) => self.end(&ended),
+            (None, Some(point)) if asks(&info, client) => {
                 Ok(self.input_required(&info, point.heard))
             }
-            false => self.outlived(&info).await,
+            (None, _) => self.outlived(&info),
         }
     }
 
@@ -270,8 +268,7 @@ impl Call<'_> {
     }
 
     /// The answer of a call that goes on without its client.
-    async fn outlived(&self, info: &TaskInfo) -> Reply {
-        self.outlives_connection(&info.id).await?;
+    fn outlived(&self, info: &TaskInfo) -> Reply {
         self.is_answered(&info.id);
         let result = Json::of(&self.front.outlived(info)).map_err(|_| RpcError::internal())?;
         self.front.call_result(&self.request.client, None, &result, None)

@@ -95,3 +95,28 @@ async fn what_can_not_be_found_out_is_said_to_be_unknown() {
     store.turn(turn(lease, 2, "y")).await.unwrap();
     assert!(store.get(operator(), crate::common::id("a")).await.is_ok(), "reading goes on too");
 }
+
+/// What was committed is there. But who was taken for dead before he knew must not go on as if he held it.
+#[tokio::test]
+async fn a_commit_that_is_found_after_the_lease_is_no_leave_to_go_on() {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options();
+    let behind = Options::new(server.url_by(proxy.port)).schema(direct.schema_name());
+    let (one, two) = (behind.open().await.unwrap(), direct.clone().open().await.unwrap());
+    let lease = held(&one, "a").await;
+    let old = one.desk();
+    proxy.next_commit(Fate::AnswerLost, 0);
+    proxy.then_refuse();
+    let others = async {
+        while !proxy.met() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        testing::expire(&direct, old).await.unwrap();
+        proxy.let_in();
+    };
+    let (turned, ()) = tokio::join!(one.turn(turn(lease, 1, "one")), others);
+    assert!(matches!(turned, Err(steadfast_store::Error::Unknown(_))), "{turned:?}");
+    assert_eq!(history(&two, lease).await, ["started", "one"]);
+    assert_ne!(one.desk(), old, "it goes on at another desk");
+}
