@@ -51,7 +51,8 @@ enum Task {
         anew: bool,
     },
     /// Fifty clients of all kinds call a server over a network that breaks, while it is killed every few
-    /// seconds; then every call, answer and effect is accounted for.
+    /// seconds; then every call, answer and effect is accounted for. With --replicas it is several servers on
+    /// PostgreSQL, which are killed, stopped and cut off in turn.
     Chaos(Chaos),
     /// Runs the public conformance suite of MCP against a server with all its fixtures.
     Conformance,
@@ -120,6 +121,11 @@ struct Chaos {
     /// Fixes what clients do, what becomes of connections and when the server dies; by chance if absent.
     #[arg(long)]
     seed: Option<u64>,
+    /// Three servers, or so many, share a PostgreSQL server that is started for them, in place of one on a
+    /// SQLite file. A plain proxy gives each connection to the next of them, and one after the other is
+    /// killed, stopped for longer than its lease, cut off from the database, or told to stop.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, default_missing_value = "3")]
+    replicas: Option<u32>,
 }
 
 #[derive(clap::Args)]
@@ -208,7 +214,8 @@ fn test() -> Result<()> {
             crash(&Crash { kills: 60, seed: Some(1), processes: 1, postgres: false })?;
             crash(&Crash { kills: 40, seed: Some(2), processes: 2, postgres: false })?;
             crash(&Crash { kills: 40, seed: Some(3), processes: 3, postgres: true })?;
-            chaos(&Chaos { minutes: 0.5, seed: Some(1) })
+            chaos(&Chaos { minutes: 0.5, seed: Some(1), replicas: None })?;
+            chaos(&Chaos { minutes: 0.75, seed: Some(2), replicas: Some(3) })
         });
         conformance::conformance()?;
         clients::clients(None)?;
@@ -269,6 +276,9 @@ fn keep_schema(anew: bool) -> Result<()> {
 }
 
 fn chaos(args: &Chaos) -> Result<()> {
+    if args.replicas.is_some() {
+        postgres::install()?;
+    }
     build(&["chaos", "chaos-server"])?;
     let dir = std::env::temp_dir().join(format!("steadfast-chaos-{}", std::process::id()));
     let mut chaos = Command::new(built("debug", "chaos"));
@@ -276,6 +286,9 @@ fn chaos(args: &Chaos) -> Result<()> {
     chaos.args(["--seconds", &seconds.to_string()]).arg("--dir").arg(dir);
     if let Some(seed) = args.seed {
         chaos.args(["--seed", &seed.to_string()]);
+    }
+    if let Some(replicas) = args.replicas {
+        chaos.args(["--replicas", &replicas.to_string()]);
     }
     run(chaos)
 }

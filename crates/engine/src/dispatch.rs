@@ -162,7 +162,7 @@ async fn follow(core: Arc<Core>) {
 }
 
 /// Puts back what lies on our desk without anybody being at it: the answer to its claim, or to its
-/// last turn, was lost.
+/// last turn, was lost, or it was cancelled by another process.
 async fn put_back_orphans(core: &Core) -> steadfast_store::Result<()> {
     let _alone = core.handover.write().await;
     for held in core.store.held().await? {
@@ -198,7 +198,12 @@ fn tell(core: &Core, known: &HashMap<TaskKey, Arc<Nudge>>, held: &[Held]) {
                     nudge.set(Nudge::LOOK);
                 }
             }
-            _ => nudge.set(Nudge::LOST),
+            Some(_) => {
+                // Cancelled elsewhere: it lies here until our runner has let go of it.
+                nudge.set_doubt();
+                nudge.set(Nudge::LOST);
+            }
+            None => nudge.set(Nudge::LOST),
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use all::Sessions;
 pub(crate) use stream::StreamPoint;
+pub(crate) use theirs::About;
 
 use crate::{
     catalog::Change,
@@ -82,6 +83,8 @@ struct State {
     expected: HashMap<String, theirs::Reply>,
     /// The tasks by which the client answers questions, each by the name of its question.
     by_task: BTreeMap<String, String>,
+    /// How those tasks are, as the client has said to others than the process that asked.
+    told: BTreeMap<String, String>,
     /// The questions whose tasks are followed here.
     followed: HashSet<String>,
 }
@@ -147,6 +150,7 @@ impl Session {
             calls: HashMap::new(),
             expected: HashMap::new(),
             by_task: BTreeMap::new(),
+            told: BTreeMap::new(),
             followed: HashSet::new(),
         };
         let over = CancellationToken::new();

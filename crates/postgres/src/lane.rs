@@ -147,11 +147,11 @@ impl Lane {
     /// Its transaction has locked the row that counts the batches before it was let go on to its
     /// commit. So whoever gets that row sees it decided, one way or the other.
     ///
-    /// If the lease is over by then, what follows from the commit is others' to do, and may be done:
-    /// who hears only that it is committed would do it again. So then nobody knows.
+    /// That may be long after. If the lease is over by then, what was committed is others' to go on with:
+    /// nobody here may act on it as if he still held something.
     async fn look_up(&mut self, desk: i64, number: i64) -> Then {
         const SQL: &str = concat!(
-            "SELECT w.batch, EXISTS (SELECT FROM desk d WHERE d.n = w.desk AND ",
+            "SELECT w.batch, EXISTS (SELECT FROM desk d WHERE d.n = $1 AND ",
             alive!(),
             ") FROM writer w WHERE w.desk = $1 AND w.lane = $2 FOR UPDATE OF w"
         );
@@ -165,14 +165,15 @@ impl Lane {
                         let committed = row.try_get::<_, i64>(0).is_ok_and(|last| last >= number);
                         let alive = row.try_get::<_, bool>(1).unwrap_or(false);
                         tracing::info!(committed, alive, "found out how a commit ended");
-                        match (committed, alive) {
-                            (false, _) => return Then::Again,
-                            (true, true) => return Then::Committed,
-                            (true, false) => {
-                                why = "this process was taken for dead meanwhile".to_owned();
-                                break;
+                        if committed && !alive {
+                            if let Err(error) = self.core.found_dead(desk, &conn).await {
+                                tracing::warn!(%error, "can't take another desk; trying again");
                             }
+                            why =
+                                "it was made, and then this process was taken for dead".to_owned();
+                            break;
                         }
+                        return if committed { Then::Committed } else { Then::Again };
                     }
                     Ok(None) => {
                         why = "its trace in the database is gone".to_owned();

@@ -33,6 +33,8 @@ mod hosts;
 mod lane;
 mod life;
 mod locks;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod options;
 mod password;
 mod pooler;

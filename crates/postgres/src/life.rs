@@ -27,7 +27,7 @@ const BEAT: &str = concat!(
 /// Changes whenever another process has committed something.
 const LOOK: &str = "SELECT coalesce(sum(batch), 0)::bigint FROM writer WHERE desk <> $1";
 
-const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
 /// The pause after the first failure.
 const FIRST: Duration = Duration::from_millis(50);
@@ -106,7 +106,7 @@ fn number(row: &Row, column: usize) -> Result<i64, String> {
     row.try_get(column).map_err(|e| cause(&e))
 }
 
-fn channel(core: &Core) -> String {
+pub(crate) fn channel(core: &Core) -> String {
     format!("steadfast_{:08x}", core.locks.class)
 }
 

@@ -131,7 +131,9 @@ pub trait Store: Send + Sync + 'static {
     /// Ends a task as cancelled. Its epoch is raised, so that nothing its holder still writes
     /// counts. Its questions, activities and watches are removed, its inbox emptied, and its parent
     /// told. It goes to the ready pile, where somebody finds and does what is left to do: children,
-    /// compensation; the deaths counted so far are forgotten. The answer has the task, with
+    /// compensation; the deaths counted so far are forgotten. If another desk holds it, it stays there
+    /// with its new epoch until that puts it back, or is adopted: its process may be in the middle of
+    /// a step, which must have stopped before it is taken back. The answer has the task, with
     /// [`here`](Touched::here) if this desk held it until now, and the parent if it was told.
     fn cancel(
         &self,

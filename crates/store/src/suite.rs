@@ -138,6 +138,8 @@ macro_rules! store_suite {
             }
             cancel {
                 a_cancelled_task_is_fenced_and_ready,
+                a_cancelled_task_is_its_holders_until_that_puts_it_back,
+                a_cancelled_task_of_a_dead_desk_is_adopted,
                 a_cancel_says_whether_this_desk_held_it,
                 a_task_is_cancelled_wherever_it_is,
                 a_cancelled_task_leaves_nothing_open,

@@ -118,6 +118,8 @@ pub(crate) struct Call {
     pub(crate) refused: bool,
     /// When the server could know that its connection was closed, if that is the end of it.
     pub(crate) closed: Option<i64>,
+    /// The process that had it.
+    pub(crate) life: Option<u32>,
     /// Its client can come back for it: it must be answered.
     pub(crate) survives: bool,
     /// Streams taken up again.
@@ -154,6 +156,7 @@ impl Book {
             answers: Vec::new(),
             refused: false,
             closed: None,
+            life: None,
             survives,
             resumes: 0,
             repeats: 0,

@@ -1,11 +1,10 @@
 //! What may have happened, and what may not.
 
-use std::collections::BTreeMap;
-
 use steadfast::{engine::Compensation, prelude::Status};
 
 use crate::{
     book::{Call, Kind, Tool},
+    lives::{Lives, TakeUps},
     store::Task,
 };
 
@@ -23,6 +22,8 @@ pub(crate) struct Effect {
     pub(crate) life: u32,
     /// When, in milliseconds.
     pub(crate) at: i64,
+    /// The epoch in which its process held the task. Who takes something back does not know it.
+    pub(crate) epoch: Option<i64>,
 }
 
 impl Effect {
@@ -35,6 +36,7 @@ impl Effect {
             task: parts.next()?.into(),
             life: parts.next()?.parse().ok()?,
             at: parts.next()?.parse().ok()?,
+            epoch: parts.next()?.parse().ok(),
         })
     }
 }
@@ -45,8 +47,8 @@ pub(crate) struct Case<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tasks: &'a [Task],
     pub(crate) effects: &'a [Effect],
-    /// When each process began to end, of those that were ended.
-    pub(crate) ends: &'a BTreeMap<u32, i64>,
+    pub(crate) lives: &'a Lives,
+    pub(crate) take_ups: &'a TakeUps,
 }
 
 impl Case<'_> {
@@ -102,7 +104,10 @@ impl Case<'_> {
     fn check_count(&self, wrong: &mut Vec<String>) {
         let again = matches!(self.call.kind, Kind::Resumes(_) | Kind::Repeats(_));
         for pair in self.tasks.windows(2) {
-            let ended = pair[0].info.ended.is_some_and(|ended| ended <= pair[1].info.created);
+            // When it was begun, not when it was asked for: a process may have stood still in between.
+            let begun = self.take_ups.first(pair[1].info.id.as_str());
+            let begun = begun.unwrap_or(pair[1].info.created.0);
+            let ended = pair[0].info.ended.is_some_and(|ended| ended.0 <= begun);
             if !again || !ended || self.call.repeats == 0 {
                 wrong.push(format!("it ran twice: {} and {}", pair[0].info.id, pair[1].info.id));
             }
@@ -112,7 +117,10 @@ impl Case<'_> {
     /// What ends with its connection, or was taken back, has completed before, or not at all.
     fn check_end(&self, task: &Task, wrong: &mut Vec<String>) {
         let (Some(closed), Some(ended)) = (self.call.closed, task.info.ended) else { return };
-        if task.info.status == Status::Completed && ended.0 > closed + SLOW {
+        // Who stands still sees nothing, and who is cut off can't cancel.
+        let in_trouble =
+            self.call.life.map_or(0, |life| self.lives.trouble_between(life, closed, ended.0));
+        if task.info.status == Status::Completed && ended.0 > closed + SLOW + in_trouble {
             let late = ended.0 - closed;
             let why = match self.call.kind {
                 Kind::Cancels(_) => "it was taken back",
@@ -126,11 +134,16 @@ impl Case<'_> {
         let (info, tool) = (&task.info, self.call.tool);
         let of_it = |effect: &&Effect| effect.task == info.id.as_str();
         let effects: Vec<&Effect> = self.effects.iter().filter(of_it).collect();
-        check_order(tool, &effects, wrong);
-        check_lives(task, &effects, self.ends, wrong);
+        self.check_lives(task, &effects, wrong);
+        // What a process did that did not know yet that others had gone on is out of order.
+        let stale = |effect: &&Effect| self.take_ups.is_stale(effect, self.lives);
+        check_order(tool, effects.iter().copied().filter(|effect| !stale(effect)), wrong);
         let times = |step: &str, undone: bool| {
             effects.iter().filter(|effect| effect.step == step && effect.undone == undone).count()
         };
+        if times("once", false) > 1 {
+            wrong.push("the step that runs at most once ran twice".into());
+        }
         match info.status {
             Status::Completed => {
                 for step in tool.steps() {
@@ -161,41 +174,49 @@ impl Case<'_> {
             status => wrong.push(format!("it never ended: {status}")),
         }
     }
-}
 
-/// A step takes effect once, and once more for each process that was ended between its effect and its
-/// record: never when it is recorded, and never while the process of the time before lives.
-fn check_lives(
-    task: &Task,
-    effects: &[&Effect],
-    ends: &BTreeMap<u32, i64>,
-    wrong: &mut Vec<String>,
-) {
-    let mut before: BTreeMap<(&str, bool), &Effect> = BTreeMap::new();
-    for effect in effects {
-        let Effect { step, undone, life, at, .. } = effect;
-        if !undone && task.recorded_at.get(step).is_some_and(|recorded| recorded < at) {
-            wrong.push(format!("{step} took effect in life {life} after it was recorded"));
-        }
-        let Some(last) = before.insert((step, *undone), effect) else { continue };
-        if last.life != *life && ends.get(&last.life).is_none_or(|end| end > at) {
-            wrong.push(format!("{step} took effect in life {life}, and life {} lives", last.life));
+    /// A step takes effect once, and once more for each process that was ended, or lost its lease, between its
+    /// effect and its record: never when it is recorded, and never while the process of the time before is
+    /// well. In one epoch there is one process.
+    fn check_lives(&self, task: &Task, effects: &[&Effect], wrong: &mut Vec<String>) {
+        for (n, effect) in effects.iter().enumerate() {
+            let Effect { step, undone, life, at, epoch, .. } = effect;
+            let recorded = task.recorded_at.get(step).is_some_and(|recorded| recorded < at);
+            if !undone && recorded && !self.take_ups.is_stale(effect, self.lives) {
+                wrong.push(format!("{step} took effect in life {life} after it was recorded"));
+            }
+            if let Some(epoch) = epoch
+                && self.take_ups.holder(&effect.task, *epoch) != Some(*life)
+            {
+                wrong.push(format!(
+                    "{step} took effect in life {life}, not the holder's: {effect:?}"
+                ));
+            }
+            let same = |other: &&&Effect| other.step == *step && other.undone == *undone;
+            let Some(last) = effects[..n].iter().rev().find(same) else { continue };
+            // Who had the task first may come last.
+            let (old, new) = if epoch < &last.epoch { (effect, last) } else { (last, effect) };
+            if (old.life, old.epoch) == (new.life, new.epoch) && epoch.is_some() {
+                wrong.push(format!("{step} took effect 2 times in life {life}: {effect:?}"));
+            } else if !self.lives.may_have_lost(old.life, old.at, new.at) {
+                wrong.push(match old.life == new.life {
+                    true => format!("{step} took effect 2 times in life {life}: {effect:?}"),
+                    false => format!(
+                        "{step} took effect in life {}, and life {} lives",
+                        new.life, old.life
+                    ),
+                });
+            }
         }
     }
 }
 
-/// In one process a step takes effect once, and one that runs at most once does so in all; never before
-/// an earlier step, and never when taking back has begun.
-fn check_order(tool: Tool, effects: &[&Effect], wrong: &mut Vec<String>) {
-    let mut seen: BTreeMap<(&str, bool, u32), u32> = BTreeMap::new();
-    let (mut latest, mut undoing, mut once) = (0, false, 0);
+/// A step that runs at most once does so in all; none takes effect before an earlier step, and none when
+/// taking back has begun.
+fn check_order<'a>(tool: Tool, effects: impl Iterator<Item = &'a Effect>, wrong: &mut Vec<String>) {
+    let (mut latest, mut undoing) = (0, false);
     for effect in effects {
-        let Effect { step, undone, life, .. } = effect;
-        let count = seen.entry((step, *undone, *life)).or_insert(0);
-        *count += 1;
-        if *count > 1 {
-            wrong.push(format!("{step} took effect {count} times in life {life}: {effect:?}"));
-        }
+        let Effect { step, undone, .. } = effect;
         let at = tool.steps().iter().position(|known| known == step).unwrap_or(usize::MAX);
         if *undone {
             undoing = true;
@@ -208,9 +229,5 @@ fn check_order(tool: Tool, effects: &[&Effect], wrong: &mut Vec<String>) {
             wrong.push(format!("{step} was done after a later step"));
         }
         latest = latest.max(at);
-        once += u32::from(step == "once");
-        if once > 1 {
-            wrong.push("the step that runs at most once ran twice".into());
-        }
     }
 }

@@ -3,78 +3,94 @@
 use std::{
     process::Stdio,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use steadfast_crash::Rng;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::{Child, Command},
-    sync::oneshot,
     time::{sleep, timeout},
 };
 
-use crate::world::World;
+use crate::world::{Serving, World};
 
-/// Starts it, and says to the proxy where it is.
-async fn start(world: &Arc<World>) -> Option<(u32, Child)> {
-    let (life, mut command) = world.command();
-    command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
-    let mut child = command.spawn().ok()?;
-    let mut lines = BufReader::new(child.stderr.take()?).lines();
-    let mut log = tokio::fs::File::create(world.dir.join(format!("life-{life}.log"))).await.ok()?;
-    let (found, address) = oneshot::channel();
-    tokio::spawn(async move {
-        let mut found = Some(found);
-        while let Ok(Some(line)) = lines.next_line().await {
-            let place = line.split_once("http://").and_then(|(_, rest)| rest.split('/').next());
-            if let Some(address) = place.and_then(|place| place.parse().ok())
-                && let Some(found) = found.take()
-            {
-                let _ = found.send(address);
-            }
-            let _ = log.write_all(format!("{line}\n").as_bytes()).await;
-        }
-    });
-    let address = timeout(Duration::from_secs(20), address).await.ok()?.ok()?;
-    world.serve_at(Some(address));
-    Some((life, child))
+/// A process of the server.
+pub(crate) struct Process {
+    /// Among those that the proxy passes connections on to.
+    pub(crate) place: usize,
+    pub(crate) life: u32,
+    child: Child,
 }
 
-/// Ends it: at once, or as who deploys does.
-async fn end(world: &World, (life, mut child): (u32, Child), kindly: bool) {
-    if let Ok(Some(status)) = child.try_wait() {
-        world.wrong(format!("the server has ended by itself: {status}"));
+impl Process {
+    /// Starts one, which finds its database behind this port, and says to the proxy where it is.
+    pub(crate) async fn start(
+        world: &Arc<World>,
+        place: usize,
+        port: Option<u16>,
+    ) -> Option<Process> {
+        let (life, mut command) = world.command(port);
+        // Straight to the file: what it said before it was killed is there.
+        let log = std::fs::File::create(world.log(life)).ok()?;
+        let child = command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::from(log)).spawn();
+        let process = Process { place, life, child: child.ok()? };
+        let begun = Instant::now();
+        loop {
+            let said = tokio::fs::read_to_string(world.log(life)).await.unwrap_or_default();
+            // Whole lines alone.
+            let mut lines = said.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+            let found = lines.find_map(|line| line.split_once("http://")?.1.split('/').next());
+            if let Some(address) = found.and_then(|place| place.parse().ok()) {
+                world.serve_at(place, Some(Serving { address, life }));
+                return Some(process);
+            }
+            if begun.elapsed() > Duration::from_secs(20) {
+                return None;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
     }
-    world.ends_now(life);
-    if !kindly {
-        let _ = child.kill().await;
-        world.serve_at(None);
-        world.kills.fetch_add(1, Ordering::Relaxed);
-        return;
+
+    /// Sends it a signal.
+    pub(crate) async fn signal(&self, name: &str) {
+        let id = self.child.id().unwrap_or_default().to_string();
+        let _ = Command::new("kill").args(["-s", name, &id]).status().await;
     }
-    let id = child.id().unwrap_or_default().to_string();
-    let _ = Command::new("kill").arg(id).status().await;
-    world.stops.fetch_add(1, Ordering::Relaxed);
-    // While it goes it still answers, if only that it is going.
-    if timeout(Duration::from_secs(15), child.wait()).await.is_err() {
-        world.wrong("the server was told to stop, and is still there".into());
-        let _ = child.kill().await;
+
+    /// Ends it: at once, or as who deploys does.
+    pub(crate) async fn end(mut self, world: &World, kindly: bool) {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            world.wrong(format!("life {} has ended by itself: {status}", self.life));
+        }
+        world.lives_of.end(self.life);
+        if !kindly {
+            let _ = self.child.kill().await;
+            world.serve_at(self.place, None);
+            world.kills.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.signal("TERM").await;
+        world.stops.fetch_add(1, Ordering::Relaxed);
+        // While it goes it still answers, if only that it is going.
+        if timeout(Duration::from_secs(15), self.child.wait()).await.is_err() {
+            world.wrong(format!("life {} was told to stop, and is still there", self.life));
+            let _ = self.child.kill().await;
+        }
+        world.serve_at(self.place, None);
     }
-    world.serve_at(None);
 }
 
 /// Kills it and starts it again, until all is to be calm. Then it is left alone.
-pub(crate) async fn torment(world: Arc<World>) -> Option<Child> {
+pub(crate) async fn torment(world: Arc<World>) -> Option<Process> {
     let mut dice = Rng::of(world.seed, 1 << 40);
-    let mut child = start(&world).await?;
+    let mut process = Process::start(&world, 0, None).await?;
     loop {
         sleep(Duration::from_millis(1_000 + dice.below(3_000))).await;
         if world.is_calm() {
-            return Some(child.1);
+            return Some(process);
         }
-        end(&world, child, dice.chance(20)).await;
+        process.end(&world, dice.chance(20)).await;
         sleep(Duration::from_millis(dice.below(300))).await;
-        child = start(&world).await?;
+        process = Process::start(&world, 0, None).await?;
     }
 }

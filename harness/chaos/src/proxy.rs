@@ -60,7 +60,7 @@ impl Fate {
     }
 }
 
-/// Passes connections on to the server, wherever that is now.
+/// Passes connections on to the server, wherever that is now; of several, each to the next.
 pub(crate) async fn run(world: Arc<World>, listener: TcpListener) {
     let mut number = 0;
     loop {
@@ -74,11 +74,11 @@ pub(crate) async fn run(world: Arc<World>, listener: TcpListener) {
         if fate.is_a_fault() {
             world.faults.fetch_add(1, Ordering::Relaxed);
         }
-        let to = world.server_address();
+        let to = world.next_server();
         let world = world.clone();
         tokio::spawn(async move {
-            pass(client, to, fate).await;
-            world.closed(from.port());
+            pass(client, to.map(|to| to.address), fate).await;
+            world.closed(from.port(), to.map(|to| to.life));
         });
     }
 }

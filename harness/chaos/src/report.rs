@@ -99,7 +99,10 @@ pub(crate) fn story(case: &Case<'_>) {
     }
     for effect in case.effects {
         let what = if effect.undone { "undone" } else { "done" };
-        println!("  effect: {} {what} in life {}, task {}", effect.step, effect.life, effect.task);
+        println!(
+            "  effect: {} {what} at {} in life {}, epoch {:?}, task {}",
+            effect.step, effect.at, effect.life, effect.epoch, effect.task
+        );
     }
     for task in case.tasks {
         let info = &task.info;

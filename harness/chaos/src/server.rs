@@ -1,5 +1,6 @@
 //! The server that is killed. Each call has a number of its own, and what its steps really do is a line
-//! each in a file: which call, whether it was done or undone, which step, which task, which process, when.
+//! each in a file: which call, whether it was done or undone, which step, which task, which process, when,
+//! and in which epoch of the task. Its log says which tasks it takes up.
 
 use std::{
     fs::OpenOptions,
@@ -15,6 +16,13 @@ use std::{
 use clap::Parser;
 use steadfast::prelude::*;
 use steadfast_crash::Rng;
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    fmt::{format::Writer, time::FormatTime},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 #[derive(Parser)]
 struct Args {
@@ -29,7 +37,8 @@ struct Args {
     /// How long a call in rounds waits for its client to come back.
     #[arg(long, default_value_t = 15)]
     wait_seconds: u64,
-    /// Is wrong on purpose, to show that it would be seen: `twice`, `again`, `left` or `wrong`.
+    /// Is wrong on purpose, to show that it would be seen: `twice`, `again`, `left`, `wrong`, `silent` or
+    /// `unfenced`.
     #[arg(long, hide = true)]
     mutant: Option<String>,
 }
@@ -49,23 +58,31 @@ fn is_wrong(how: &str, number: u64) -> bool {
 }
 
 /// One write, so that a killed process leaves the line whole or not at all.
-fn effect(number: u64, what: &str, step: &str, task: &str) -> Result<()> {
+fn effect(number: u64, what: &str, step: &str, task: &str, epoch: Option<i64>) -> Result<()> {
     let Some(place) = PLACE.get() else { return Ok(()) };
     let mut file = OpenOptions::new().create(true).append(true).open(&place.effects)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let line = format!("{number}\t{what}\t{step}\t{task}\t{}\t{now}\n", place.life);
+    let now = now();
+    let epoch = epoch.map_or("-".into(), |epoch| epoch.to_string());
+    let line = format!("{number}\t{what}\t{step}\t{task}\t{}\t{now}\t{epoch}\n", place.life);
     file.write_all(line.as_bytes())?;
     Ok(())
 }
 
 /// What a step does: something that can be counted, with time before and after it to be killed in,
 /// so many times the usual.
-async fn act(number: u64, step: &'static str, task: String, times: u64) -> Result<()> {
+async fn act(
+    number: u64,
+    step: &'static str,
+    task: String,
+    times: u64,
+    attempt: Attempt,
+) -> Result<()> {
+    let epoch = Some(attempt.epoch());
     let mut dice = Rng::of(number, step.bytes().map(u64::from).sum());
     tokio::time::sleep(Duration::from_millis(times * dice.below(120))).await;
-    effect(number, "do", step, &task)?;
+    effect(number, "do", step, &task, epoch)?;
     if step == "b" && is_wrong("twice", number) {
-        effect(number, "do", step, &task)?;
+        effect(number, "do", step, &task, epoch)?;
     }
     tokio::time::sleep(Duration::from_millis(times * dice.below(250))).await;
     Ok(())
@@ -82,7 +99,7 @@ struct Done {
 async fn undo(_: ActivityContext, done: Done) -> Result<()> {
     match is_wrong("left", done.number) {
         true => Ok(()),
-        false => effect(done.number, "undo", &done.step, &done.task),
+        false => effect(done.number, "undo", &done.step, &done.task, None),
     }
 }
 
@@ -90,7 +107,8 @@ async fn undo(_: ActivityContext, done: Done) -> Result<()> {
 async fn step(ctx: &Context, number: u64, step: &'static str, times: u64) -> Result<()> {
     let task = ctx.task_id().to_string();
     let done = Done { number, step: step.into(), task: task.clone() };
-    ctx.step(step, || act(number, step, task.clone(), times)).undo("undo", &done).await
+    let run = |attempt: Attempt| act(number, step, task.clone(), times, attempt);
+    ctx.step(step, run).undo("undo", &done).await
 }
 
 fn answer(tool: &str, number: u64, detail: impl std::fmt::Display) -> String {
@@ -104,14 +122,14 @@ async fn work(ctx: Context, number: u64) -> Result<String> {
     for (n, step) in ["a", "b", "c"].into_iter().enumerate() {
         let task = ctx.task_id().to_string();
         let ran = AtomicBool::new(false);
-        let run = || {
+        let run = |attempt: Attempt| {
             ran.store(true, Ordering::Relaxed);
-            act(number, step, task.clone(), 1)
+            act(number, step, task.clone(), 1, attempt)
         };
         ctx.step(step, run).await?;
         if is_wrong("again", number) && !ran.load(Ordering::Relaxed) {
             // It was recorded, in a process that is gone.
-            effect(number, "do", step, &task)?;
+            effect(number, "do", step, &task, None)?;
         }
         ctx.progress((n + 1) as f64, Some(3.0), Some(step));
     }
@@ -157,8 +175,8 @@ async fn once(ctx: Context, number: u64) -> Result<String> {
     step(&ctx, number, "a", 1).await?;
     let task = ctx.task_id().to_string();
     let done = Done { number, step: "once".into(), task: task.clone() };
-    let only = ctx.step("once", || act(number, "once", task.clone(), 1)).undo("undo", &done);
-    let sure = match only.at_most_once().await {
+    let run = |attempt: Attempt| act(number, "once", task.clone(), 1, attempt);
+    let sure = match ctx.step("once", run).undo("undo", &done).at_most_once().await {
         Ok(()) => "sure",
         Err(error) if error.is_unfinished() => "unsure",
         Err(error) => return Err(error),
@@ -204,9 +222,37 @@ async fn report(ctx: Context, number: String) -> Result<String> {
     two_steps(&ctx, "report", &number).await
 }
 
+/// What is wrong, and which tasks this process takes up.
+fn log() {
+    let wanted = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("steadfast::lease", LevelFilter::DEBUG);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = lines.with_ansi(false).with_timer(Millis).with_filter(wanted);
+    tracing_subscriber::registry().with(lines).init();
+}
+
+/// The time as effects have it.
+struct Millis;
+
+impl FormatTime for Millis {
+    fn format_time(&self, to: &mut Writer<'_>) -> std::fmt::Result {
+        write!(to, "{}", now())
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let Args { flags, effects, life, wait_seconds, mutant } = Args::parse();
+    log();
+    if mutant.as_deref() == Some("unfenced") {
+        steadfast::postgres::mutants::unfence();
+    }
     let _ = PLACE.set(Place { effects, life, mutant });
     let mut server = Server::new("chaos").tool(work).tool(book).tool(ask).tool(once);
     server = server.tool(tell).prompt(interview).template(report).template(board);

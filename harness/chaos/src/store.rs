@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 use steadfast::{
     engine::{Compensation, Engine, Order, Tasks},
     prelude::{ListTasks, TaskInfo},
+    store::Store,
 };
 use steadfast_core::Event;
 
@@ -38,14 +40,17 @@ impl Task {
 /// Waits until every task has ended and taken back what it has to, and reads them all, by the number of
 /// their call. What has not ended by then is there as it is.
 pub(crate) async fn settled(world: &World) -> Result<BTreeMap<u64, Vec<Task>>, Error> {
-    let store = steadfast::sqlite(world.store())?;
+    let store: Arc<dyn Store> = match world.database_options() {
+        Some(options) => Arc::new(options.open().await?),
+        None => steadfast::sqlite(world.store())?,
+    };
     // It has no tools, so it looks on.
     let engine = Engine::builder(store).start();
     let tasks = engine.operator();
     let begun = Instant::now();
     let all = loop {
         let all = list(&tasks).await?;
-        if all.iter().all(is_over) || begun.elapsed() > Duration::from_secs(40) {
+        if all.iter().all(is_over) || begun.elapsed() > world.patience() {
             break all;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

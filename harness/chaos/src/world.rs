@@ -6,15 +6,28 @@ use std::{
     path::PathBuf,
     process::Stdio,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use steadfast_postgres::testing::Server as Database;
 use tokio::process::Command;
 
-use crate::book::Book;
+use crate::{book::Book, lives::Lives};
+
+/// After this a replica that is not heard of is taken for dead: short, so that there are many who are.
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
+
+const SCHEMA: &str = "chaos";
+
+/// A process of the server that takes connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Serving {
+    pub(crate) address: SocketAddr,
+    pub(crate) life: u32,
+}
 
 pub(crate) struct World {
     /// Fixes what clients do, what becomes of connections and when the server dies.
@@ -26,19 +39,27 @@ pub(crate) struct World {
     pub(crate) program: PathBuf,
     pub(crate) mutant: Option<String>,
     pub(crate) book: Book,
-    server: Mutex<Option<SocketAddr>>,
+    /// With replicas: the database that they share.
+    pub(crate) database: Option<Database>,
+    /// The processes of the server by their places.
+    servers: Mutex<BTreeMap<usize, Serving>>,
+    /// Connections that were passed on, each to the next of them.
+    passed: AtomicUsize,
     /// The calls that end with their connection, by its port.
     watched: Mutex<BTreeMap<u16, u64>>,
     /// No more faults, and no new calls.
     calm: AtomicBool,
     lives: AtomicU32,
-    /// When each process began to end, of those that were ended.
-    ends: Mutex<BTreeMap<u32, i64>>,
+    pub(crate) lives_of: Lives,
     pub(crate) connections: AtomicU64,
     pub(crate) faults: AtomicU64,
     pub(crate) kills: AtomicU64,
     /// Times that the server was told to stop.
     pub(crate) stops: AtomicU64,
+    /// Times that a replica stood still for longer than its lease,
+    pub(crate) stalls: AtomicU64,
+    /// and times that one was cut off from the database.
+    pub(crate) cuts: AtomicU64,
     /// What is wrong with no call in particular.
     pub(crate) wrong: Mutex<Vec<String>>,
 }
@@ -50,6 +71,7 @@ impl World {
         dir: PathBuf,
         program: PathBuf,
         mutant: Option<String>,
+        database: Option<Database>,
     ) -> World {
         World {
             seed,
@@ -58,15 +80,19 @@ impl World {
             program,
             mutant,
             book: Book::default(),
-            server: Mutex::new(None),
+            database,
+            servers: Mutex::default(),
+            passed: AtomicUsize::new(0),
             watched: Mutex::default(),
             calm: AtomicBool::new(false),
             lives: AtomicU32::new(0),
-            ends: Mutex::default(),
+            lives_of: Lives::default(),
             connections: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             kills: AtomicU64::new(0),
             stops: AtomicU64::new(0),
+            stalls: AtomicU64::new(0),
+            cuts: AtomicU64::new(0),
             wrong: Mutex::new(Vec::new()),
         }
     }
@@ -79,12 +105,23 @@ impl World {
         self.calm.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn server_address(&self) -> Option<SocketAddr> {
-        *self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<usize, Serving>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn serve_at(&self, address: Option<SocketAddr>) {
-        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    /// Where the next connection goes: to one after the other, as a plain proxy does, which knows of those
+    /// that are there and nothing of how they are.
+    pub(crate) fn next_server(&self) -> Option<Serving> {
+        let servers = self.servers();
+        let next = self.passed.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len())?;
+        servers.values().nth(next).copied()
+    }
+
+    pub(crate) fn serve_at(&self, place: usize, serving: Option<Serving>) {
+        match serving {
+            Some(serving) => self.servers().insert(place, serving),
+            None => self.servers().remove(&place),
+        };
     }
 
     /// Wants to know when the connection from this port is closed on the side of the server.
@@ -92,22 +129,13 @@ impl World {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(port, number);
     }
 
-    /// It is.
-    pub(crate) fn closed(&self, port: u16) {
+    /// It is, and this process had it.
+    pub(crate) fn closed(&self, port: u16, life: Option<u32>) {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
         if let Some(number) = watched {
             self.book.note(number, "its connection is closed");
-            self.book.change(number, |call| call.closed = Some(now()));
+            self.book.change(number, |call| (call.closed, call.life) = (Some(now()), life));
         }
-    }
-
-    /// This process is about to be ended: from now on another may go on with what it is at.
-    pub(crate) fn ends_now(&self, life: u32) {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).insert(life, now());
-    }
-
-    pub(crate) fn ends(&self) -> BTreeMap<u32, i64> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn wrong(&self, what: String) {
@@ -122,18 +150,37 @@ impl World {
         self.dir.join("effects")
     }
 
-    /// One more process of the server. It dies with this one.
-    pub(crate) fn command(&self) -> (u32, Command) {
+    /// Where a process writes its log.
+    pub(crate) fn log(&self, life: u32) -> PathBuf {
+        self.dir.join(format!("life-{life}.log"))
+    }
+
+    /// How the database of the replicas is opened.
+    pub(crate) fn database_options(&self) -> Option<steadfast_postgres::Options> {
+        let url = self.database.as_ref()?.url();
+        Some(steadfast_postgres::Options::new(url).schema(SCHEMA).lease(LEASE))
+    }
+
+    /// One more process of the server, which finds the database behind this port, if that is not its own.
+    /// It dies with this one.
+    pub(crate) fn command(&self, port: Option<u16>) -> (u32, Command) {
         let life = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
         let mut command = Command::new(&self.program);
+        match &self.database {
+            Some(database) => {
+                command.args(["--store", &database.url_by(port.unwrap_or(database.port()))]);
+                command.args(["--store-schema", SCHEMA]);
+                command.args(["--store-lease-seconds", &LEASE.as_secs().to_string()]);
+            }
+            // Power cuts are not tried here, and the disk is others' as well.
+            None => {
+                command.arg("--store").arg(self.store()).arg("--process-crash-only");
+            }
+        }
         command
-            .arg("--store")
-            .arg(self.store())
             .arg("--effects")
             .arg(self.effects())
             .args(["--life", &life.to_string(), "--drain-seconds", "1"])
-            // Power cuts are not tried here, and the disk is others' as well.
-            .arg("--process-crash-only")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .kill_on_drop(true);
@@ -142,6 +189,11 @@ impl World {
             command.args(["--mutant", mutant, "--wait-seconds", "4"]);
         }
         (life, command)
+    }
+
+    /// How long things may take when all is calm. Nobody waits for what is wrong on purpose.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(if self.mutant.is_some() { 8 } else { 45 })
     }
 
     /// Whether the clients are wrong on purpose in this way.

@@ -13,12 +13,22 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Runs with this mutant, and sees that it is reported in these words: some show only where a fault falls
 /// at the right moment, and a few seconds may have none there.
 fn is_reported(mutant: &str, words: &str) {
+    is_reported_of(mutant, &["--seconds", "5"], words);
+}
+
+/// The same with three replicas on PostgreSQL.
+fn is_reported_of_replicas(mutant: &str, words: &str) {
+    is_reported_of(mutant, &["--replicas", "3", "--seconds", "8"], words);
+}
+
+fn is_reported_of(mutant: &str, flags: &[&str], words: &str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut said = String::new();
     for seed in ["2", "3", "4", "5"] {
         let dir = tempfile::tempdir().unwrap();
         let ran = Command::new(env!("CARGO_BIN_EXE_chaos"))
-            .args(["--seconds", "5", "--seed", seed, "--mutant", mutant, "--dir"])
+            .args(flags)
+            .args(["--seed", seed, "--mutant", mutant, "--dir"])
             .arg(dir.path().join("run"))
             .output()
             .unwrap();
@@ -72,4 +82,21 @@ fn an_answer_of_another_call() {
 #[test]
 fn a_message_that_comes_twice() {
     is_reported("forgets", "came twice");
+}
+
+/// What a replica writes that stood still for longer than its lease counts.
+#[test]
+fn a_fence_that_is_open() {
+    is_reported_of_replicas("unfenced", "is not once in the history");
+}
+
+/// What a replica has that is well is taken from it.
+#[test]
+fn a_replica_that_is_buried_alive() {
+    is_reported_of_replicas("adopted", " lives");
+}
+
+#[test]
+fn an_answer_that_is_acknowledged_and_dropped() {
+    is_reported_of_replicas("dropped", "its client can come back, and has no answer");
 }

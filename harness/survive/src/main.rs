@@ -12,7 +12,10 @@ use std::{
 };
 
 use clap::Parser;
-use steadfast::prelude::*;
+use steadfast::{
+    engine::{System, Timestamp, World},
+    prelude::*,
+};
 
 use asking::{draft, enter, hurry, invite, push, remark, roots, sample};
 
@@ -29,6 +32,9 @@ struct Args {
     /// How long a stream lives, in milliseconds, before its client is sent away.
     #[arg(long)]
     stream_life: Option<u64>,
+    /// By how many seconds its clock is wrong.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    clock: i64,
 }
 
 static DIR: OnceLock<PathBuf> = OnceLock::new();
@@ -60,6 +66,56 @@ async fn slow(what: &str) -> Result<()> {
     effect(what).await?;
     gate(what).await;
     Ok(())
+}
+
+/// A clock that is wrong.
+struct Wrong {
+    by: i64,
+}
+
+impl World for Wrong {
+    fn now(&self) -> Timestamp {
+        Timestamp(System.now().0 + self.by * 1_000)
+    }
+
+    fn random(&self) -> u128 {
+        System.random()
+    }
+}
+
+/// Does something when it is dropped.
+struct LetGo;
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        // That it is lost is seen.
+        let _ = write("let go");
+    }
+}
+
+/// A step that never ends by itself, and can be taken back.
+#[tool]
+async fn hang(ctx: Context) -> Result<()> {
+    let step = ctx.step("hang", || async {
+        let _guard = LetGo;
+        effect("hangs").await?;
+        std::future::pending::<Result<()>>().await
+    });
+    step.undo("unhang", &()).await
+}
+
+/// Takes that back, if nobody is at it any more.
+async fn unhang(_: ActivityContext, (): ()) -> Result<()> {
+    effect("unhung").await
+}
+
+/// Sleeps between two steps.
+#[tool]
+async fn nap(ctx: Context, seconds: u64) -> Result<String> {
+    ctx.step("before", || effect("before")).await?;
+    ctx.sleep(Duration::from_secs(seconds)).await;
+    ctx.step("after", || effect("after")).await?;
+    Ok("rested".into())
 }
 
 /// Three steps with progress. The second waits for a gate, when its effect is done.
@@ -217,7 +273,7 @@ async fn interview(ctx: Context, topic: String) -> Result<Vec<PromptMessage>> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Args { flags, dir, more, stream_life } = Args::parse();
+    let Args { flags, dir, more, stream_life, clock } = Args::parse();
     let _ = DIR.set(dir);
     let mut server = Server::new("survive").tool(work).tool(book).tool(approve).tool(publish);
     server.settings_mut().stream_life = stream_life.map(Duration::from_millis);
@@ -230,5 +286,10 @@ async fn main() -> Result<()> {
         let _ = write(&format!("{}: {} of {:?}", said.tool, said.progress, said.total));
     });
     let server = if more { server.tool(new_one) } else { server };
+    let server = server.tool(hang).tool(nap).activity("unhang", unhang);
+    let server = match clock {
+        0 => server,
+        by => server.engine(move |engine| engine.world(Wrong { by })),
+    };
     server.activity("cancel_room", cancel_room).run_with(flags).await
 }

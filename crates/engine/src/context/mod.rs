@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) wakers: Wakers,
     pub(crate) core: Arc<Core>,
     pub(crate) key: TaskKey,
+    /// Of the lease that it runs with.
+    pub(crate) epoch: i64,
     pub(crate) id: TaskId,
     pub(crate) tool: String,
     pub(crate) owner: Option<Principal>,
@@ -90,6 +92,7 @@ impl Shared {
             wakers: Wakers::default(),
             core: self.core.clone(),
             key: self.key,
+            epoch: self.epoch,
             id: self.id.clone(),
             tool: self.tool.clone(),
             owner: self.owner.clone(),

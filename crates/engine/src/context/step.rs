@@ -25,6 +25,7 @@ use crate::{Error, Result, limits};
 pub struct Attempt {
     key: String,
     number: u32,
+    epoch: i64,
     cancelled: CancellationToken,
 }
 
@@ -40,6 +41,14 @@ impl Attempt {
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Rises whenever the task changes hands. A process that was taken for dead, and wakes up, goes on with
+    /// what it was at until it notices: a service that remembers the highest number it has seen for a task,
+    /// and refuses lower ones, takes nothing from it.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch
     }
 
     /// Fires when the task is cancelled.
@@ -240,7 +249,8 @@ pub(super) async fn run<'a, Args, F: StepFn<'a, Args>>(
     muted: bool,
 ) -> Outcome {
     let key = format!("{}:{}:{}", shared.id, shared.machine().run(), op.id.0);
-    let attempt = Attempt { key, number: grant.attempt, cancelled: shared.cancel.clone() };
+    let (number, epoch, cancelled) = (grant.attempt, shared.epoch, shared.cancel.clone());
+    let attempt = Attempt { key, number, epoch, cancelled };
     let future = Inside { shared, name, muted, future: function.attempt(attempt) };
     let ended = match grant.timeout {
         None => future.await,

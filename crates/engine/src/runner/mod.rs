@@ -146,6 +146,11 @@ where
     F: FnOnce(Arc<Core>, Arc<Nudge>) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send,
 {
+    // Who holds what, and since when: of all processes together each task and epoch is said once.
+    tracing::debug!(
+        target: "steadfast::lease", task = %nudge.id, epoch = lease.epoch,
+        desk = core.store.desk().0, "task taken up"
+    );
     core.enlist(lease.key, &nudge, missed);
     let core = core.clone();
     // Boxed, because a spawned future is moved whole several times, and this one is large.
@@ -231,6 +236,7 @@ impl Runner {
             wakers: Wakers::default(),
             core: core.clone(),
             key: row.key,
+            epoch: lease.epoch,
             id: row.id.clone(),
             tool: row.tool.clone(),
             owner: row.owner.clone(),

@@ -69,7 +69,13 @@ impl Runner {
                 self.reason = blob::read_view(&row.view).reason.filter(|_| halted);
                 Nudge::MAIL | if halted { Nudge::HALT } else { 0 }
             }
-            Ok(_) => Nudge::LOST,
+            Ok(row) => {
+                if row.is_some_and(|row| row.desk == Some(self.core.store.desk())) {
+                    // Cancelled elsewhere: it lies here until we have let go of it.
+                    self.nudge.set_doubt();
+                }
+                Nudge::LOST
+            }
             Err(error) => {
                 tracing::warn!(task = %self.shared.id, %error, "can't read a task; again soon");
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -216,6 +216,8 @@ impl Runner {
             Err(Error::Refused(refusal)) => {
                 tracing::debug!(task = %self.shared.id, %refusal, "the task is no longer ours");
                 self.shared.cancel.cancel();
+                // Cancelled elsewhere it lies here until we have let go of it.
+                self.nudge.set_doubt();
                 Some(Then::Nothing)
             }
             Err(Error::Unavailable(reason)) => {
@@ -346,9 +348,8 @@ pub(super) async fn insist(
             }
             Err(error) => {
                 tracing::debug!(%error, "a commit was refused");
-                if error.refusal().is_none() {
-                    core.doubt_of(make().lease);
-                }
+                // Cancelled elsewhere it lies here until we have let go of it.
+                core.doubt_of(make().lease);
                 return None;
             }
         }

@@ -11,7 +11,7 @@ use super::{SESSION, busy, post::legacy, text};
 use crate::{
     front::Front,
     method::Routed,
-    session::Session,
+    session::{About, Session},
     wire::{Id, Message},
 };
 
@@ -67,11 +67,16 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
                 serde_json::from_str::<Value>(raw.get()).unwrap_or(Value::Null)
             };
             let outcome = outcome.map(read).map_err(read);
-            let Some(to) = Routed::read(&id) else {
-                session.respond(&id, outcome);
-                return true;
+            let taken = match (Routed::read(&id), About::read(&id)) {
+                (Some(to), _) => front.take_response(session, &to, outcome).await,
+                (None, Some(about)) => match session.respond(&id, outcome) {
+                    // It was asked by another process, or it comes late.
+                    Some(outcome) => front.hear_of_theirs(session, &about, outcome).await,
+                    None => Ok(()),
+                },
+                (None, None) => Ok(()),
             };
-            if let Err(error) = front.take_response(session, &to, outcome).await {
+            if let Err(error) = taken {
                 tracing::error!(%error, "an answer could not be taken");
                 return !may_pass(&error);
             }

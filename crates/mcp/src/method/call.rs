@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use steadfast_core::{Json, Status, TaskId, Timestamp};
-use steadfast_engine::{StartedTask, TaskInfo, Tasks};
+use steadfast_engine::{CallError, StartedTask, TaskInfo, Tasks};
 
 use super::{
     Reply,
@@ -184,29 +184,27 @@ impl Call<'_> {
             }
         };
         let (info, point) = tokio::select! {
-            followed = self.follow(&tasks, &id, point, follow) => followed?,
-            () = outlives => {
-                guard.armed = false;
-                let info = tasks.get(&id).await.map_err(task_error)?;
-                return match info.status.is_terminal() {
-                    true => self.end(&info),
-                    false => self.outlived(&info).await,
-                };
+            followed = self.follow(&tasks, &id, point, follow) => {
+                followed.map(|(info, point)| (info, Some(point)))?
             }
+            () = outlives => (tasks.get(&id).await.map_err(task_error)?, None),
             () = self.request.cancel.cancelled() => {
                 guard.armed = true;
                 return Err(cancelled());
             }
         };
+        // The client may come back with the answer in a week.
+        let ended = match info.status.is_terminal() {
+            true => Some(info.clone()),
+            false => self.outlives_connection(&info.id).await?,
+        };
         guard.armed = false;
-        match info.status.is_terminal() {
-            true => self.end(&info),
-            false if asks(&info, client) => {
-                // The client may come back with the answer in a week.
-                self.outlives_connection(&info.id).await?;
+        match (ended, point) {
+            (Some(ended), _) => self.end(&ended),
+            (None, Some(point)) if asks(&info, client) => {
                 Ok(self.input_required(&info, point.heard))
             }
-            false => self.outlived(&info).await,
+            (None, _) => self.outlived(&info),
         }
     }
 
@@ -232,7 +230,7 @@ impl Call<'_> {
                     .sessions
                     .keep(session)
                     .await
-                    .map_err(|error| task_error(steadfast_engine::CallError::Store(error)))?;
+                    .map_err(|error| task_error(CallError::Store(error)))?;
             }
         }
         let is_known = made_it.is_some_and(|record| record.progress_token == *token);
@@ -270,8 +268,7 @@ impl Call<'_> {
     }
 
     /// The answer of a call that goes on without its client.
-    async fn outlived(&self, info: &TaskInfo) -> Reply {
-        self.outlives_connection(&info.id).await?;
+    fn outlived(&self, info: &TaskInfo) -> Reply {
         self.is_answered(&info.id);
         let result = Json::of(&self.front.outlived(info)).map_err(|_| RpcError::internal())?;
         self.front.call_result(&self.request.client, None, &result, None)
@@ -346,10 +343,23 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.armed {
             let (tasks, id, reason) = (self.tasks.clone(), self.id.clone(), self.reason);
+            let draining = self.front.draining.clone();
             // Nobody waits for it, but for who shuts the server down.
             self.front.background.spawn(async move {
-                if let Err(error) = tasks.cancel(&id, Some(reason.into())).await {
-                    tracing::debug!(%error, "a task could not be cancelled");
+                loop {
+                    match tasks.cancel(&id, Some(reason.into())).await {
+                        Ok(()) => return,
+                        // The store is away: then it must not go on when that is back. Of a process
+                        // that goes, others end what was bound to it.
+                        Err(CallError::Store(error)) if !draining.is_cancelled() => {
+                            tracing::warn!(task = %id, %error, "can't cancel a call; trying again");
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                        }
+                        Err(error) => {
+                            tracing::debug!(%error, "a task could not be cancelled");
+                            return;
+                        }
+                    }
                 }
             });
         }

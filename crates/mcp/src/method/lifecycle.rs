@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use steadfast_engine::CallError;
 
 use super::{Reply, params};
 use crate::{
@@ -129,9 +130,7 @@ impl Front {
 
     /// Writes down what a client has set for its session, before it is told so.
     pub(super) async fn keep(&self, session: &Arc<Session>) -> Result<(), RpcError> {
-        self.sessions.keep(session).await.map_err(|error| {
-            tracing::error!(%error, "a session could not be written");
-            RpcError::internal()
-        })
+        let kept = self.sessions.keep(session).await;
+        kept.map_err(|error| super::task_error(CallError::Store(error)))
     }
 }

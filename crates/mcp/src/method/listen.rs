@@ -1,14 +1,14 @@
 //! `subscriptions/listen`: a stream of what changes, as 2026-07-28 has it.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steadfast_core::TaskId;
-use steadfast_engine::TaskInfo;
+use steadfast_engine::{CallError, TaskInfo};
 use tokio::task::JoinSet;
 
-use super::{Reply, params};
+use super::{Reply, params, task_error};
 use crate::{
     catalog::Change,
     client::Client,
@@ -19,6 +19,9 @@ use crate::{
 
 /// The most tasks and the most resources that one stream can follow.
 const MOST: usize = 1_000;
+
+/// How long to wait when the store is away.
+const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize)]
 struct Listen {
@@ -56,13 +59,9 @@ impl Front {
             return Err(RpcError::invalid_params(message));
         }
         // Listening begins before the acknowledgement, so that nothing falls in between.
-        let store_failed = |error| {
-            tracing::error!(%error, "the notices can't be read");
-            RpcError::internal()
-        };
-        let mut heard = self.notices.last().await.map_err(store_failed)?;
+        let mut heard = self.notices.last().await.map_err(task_error)?;
         let mut news = self.notices.watch();
-        let known = self.known_tasks(client, &wanted).await;
+        let known = self.known_tasks(client, &wanted).await.map_err(task_error)?;
         if let Some(uris) = &mut wanted.resource_subscriptions {
             uris.retain(|uri| self.has_resource(uri));
         }
@@ -85,7 +84,14 @@ impl Front {
         }
         loop {
             news.mark_unchanged();
-            let changes = self.notices.behind(heard).await.map_err(store_failed)?;
+            let (changes, away) = match self.notices.behind(heard).await {
+                Ok(changes) => (changes, false),
+                Err(error) => {
+                    // It can't be taken up where it ended, so that it does not end for that.
+                    tracing::warn!(%error, "the notices can't be read; trying again");
+                    (Vec::new(), true)
+                }
+            };
             for (number, change) in &changes {
                 heard = *number;
                 listener.tell(&wanted, change).await;
@@ -94,7 +100,8 @@ impl Front {
                 continue;
             }
             tokio::select! {
-                _ = news.changed() => {}
+                _ = news.changed(), if !away => {}
+                () = tokio::time::sleep(PAUSE), if away => {}
                 () = request.cancel.cancelled() => return Err(super::tools::cancelled()),
                 () = request.outlet.closed() => return Err(super::tools::cancelled()),
                 () = self.draining.cancelled() => {
@@ -110,17 +117,21 @@ impl Front {
     }
 
     /// Those of the wanted tasks that are there and are the client's.
-    async fn known_tasks(&self, client: &Client, wanted: &Wanted) -> Vec<(TaskId, TaskInfo)> {
+    async fn known_tasks(
+        &self,
+        client: &Client,
+        wanted: &Wanted,
+    ) -> Result<Vec<(TaskId, TaskInfo)>, CallError> {
         let tasks = self.tasks(client);
         let mut known = Vec::new();
-        for text in wanted.task_ids.iter().flatten() {
-            if let Ok(id) = TaskId::new(text)
-                && let Ok(info) = tasks.get(&id).await
-            {
-                known.push((id, info));
+        for id in wanted.task_ids.iter().flatten().filter_map(|text| TaskId::new(text).ok()) {
+            match tasks.get(&id).await {
+                Ok(info) => known.push((id, info)),
+                Err(CallError::Store(error)) => return Err(CallError::Store(error)),
+                Err(_) => {}
             }
         }
-        known
+        Ok(known)
     }
 }
 
@@ -163,15 +174,19 @@ impl Listener {
     /// A task's state now, and whenever it changes, until it has ended.
     async fn follow(self, id: TaskId, mut info: TaskInfo) {
         let tasks = self.front.tasks(&self.client);
-        loop {
-            if !self.show(&info).await || info.status.is_terminal() {
-                return;
-            }
-            info = match tasks.wait_for_change(&id, &info).await {
-                Ok(info) => info,
-                Err(error) => {
-                    tracing::debug!(%error, "a task is no longer followed");
-                    return;
+        while self.show(&info).await && !info.status.is_terminal() {
+            info = loop {
+                match tasks.wait_for_change(&id, &info).await {
+                    Ok(info) => break info,
+                    Err(CallError::Store(error)) => {
+                        // The stream stays, and its client counts on it.
+                        tracing::warn!(%error, "a task can't be followed; trying again");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "a task is no longer followed");
+                        return;
+                    }
                 }
             };
         }

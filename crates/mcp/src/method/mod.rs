@@ -24,6 +24,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use steadfast_engine::CallError;
+use steadfast_store as store;
 
 pub(crate) use companion::{Companion, companions};
 pub(crate) use follow::Point;
@@ -175,6 +176,11 @@ fn task_error(error: CallError) -> RpcError {
         }
         CallError::ShuttingDown => {
             RpcError::new(code::INTERNAL, "the server is shutting down; try again").status(503)
+        }
+        // Nothing was done. Another process may reach it.
+        CallError::Store(error @ store::Error::Unavailable(_)) => {
+            tracing::error!(%error, "a call on a task failed");
+            RpcError::new(code::INTERNAL, "the store can't be reached; try again").status(503)
         }
         error => {
             tracing::error!(%error, "a call on a task failed");

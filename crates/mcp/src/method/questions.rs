@@ -254,32 +254,39 @@ impl Front {
     /// and ext-tasks dismisses it.
     pub(crate) async fn ask_on_stream(self: Arc<Self>, session: Arc<Session>, stream: Outlet) {
         let mut news = self.engine.news();
-        let tasks = self.tasks(&session.client);
         loop {
             news.mark_unchanged();
             // Of its own size while it is at it: there are many streams, and they are silent for long.
-            let asked = Box::pin(self.ask_open(&session, &stream, &tasks)).await;
-            if asked == Asked::Never {
-                return;
-            }
+            let away = match Box::pin(self.ask_now(&session, &stream)).await {
+                Ok(true) => false,
+                // It was ended by another process, and its stream ends with it.
+                Ok(false) => return,
+                Err(error) => {
+                    // The stream stays, and its client counts on it.
+                    tracing::warn!(%error, "what a session is asked can't be read; trying again");
+                    true
+                }
+            };
             tokio::select! {
-                again = self.away(&stream), if asked == Asked::InPart => if !again { return },
-                changed = news.changed() => if changed.is_err() { return },
+                back = self.away(&stream), if away => if !back { return },
+                changed = news.changed(), if !away => if changed.is_err() { return },
                 () = stream.closed() => return,
                 () = self.draining.cancelled() => return,
             }
         }
     }
 
-    /// Asks what is open now.
-    async fn ask_open(
+    /// Asks what is to be asked on a session's own stream now. False if the session is over.
+    async fn ask_now(
         self: &Arc<Self>,
         session: &Arc<Session>,
         stream: &Outlet,
-        tasks: &Tasks,
-    ) -> Asked {
-        if let Ok(false) = self.sessions.check(session).await {
-            return Asked::Never;
+    ) -> Result<bool, CallError> {
+        let tasks = self.tasks(&session.client);
+        // With companions the client may know the task by way of tools.
+        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
+        if !self.sessions.check(session).await.map_err(CallError::Store)? {
+            return Ok(false);
         }
         let list = ListTasks {
             statuses: vec![Status::InputRequired],
@@ -288,18 +295,9 @@ impl Front {
             limit: 1_000,
             ..ListTasks::default()
         };
-        let waiting = match tasks.list(list).await {
-            Ok(page) => page.tasks,
-            Err(error) => {
-                tracing::warn!(%error, "the tasks of a session can't be listed; trying again");
-                return Asked::InPart;
-            }
-        };
+        let waiting = tasks.list(list).await?.tasks;
         self.follow_again(session);
         session.keep_asking(waiting.iter().map(|one| one.id.as_str()));
-        // With companions the client may know the task by way of tools.
-        let shows = session.client.revision == Revision::V2025_11_25 && !self.settings.companions;
-        let mut asked = Asked::All;
         for one in waiting {
             if shows && !session.has_looked_at(one.id.as_str()) {
                 continue;
@@ -308,21 +306,11 @@ impl Front {
                 Ok(info) => {
                     self.send_questions(session, &info, stream, Some(&info.id), None).await;
                 }
-                Err(CallError::Store(_)) => asked = Asked::InPart,
-                // It is gone.
+                Err(CallError::Store(error)) => return Err(CallError::Store(error)),
+                // It is gone since.
                 Err(_) => {}
             }
         }
-        asked
+        Ok(true)
     }
-}
-
-/// How far the questions of a session's tasks were asked on its stream.
-#[derive(Clone, Copy, PartialEq)]
-enum Asked {
-    All,
-    /// The store was away; it is to be tried again.
-    InPart,
-    /// The session was ended by another process, and its stream ends with it.
-    Never,
 }

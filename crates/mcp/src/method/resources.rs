@@ -133,10 +133,7 @@ impl Front {
         }
         match (&request.session, on) {
             (Some(session), true) => {
-                let last = self.notices.last().await.map_err(|error| {
-                    tracing::error!(%error, "the notices can't be read");
-                    RpcError::internal()
-                })?;
+                let last = self.notices.last().await.map_err(super::task_error)?;
                 session.subscribe(uri, last)?;
             }
             (Some(session), false) => session.unsubscribe(&uri),

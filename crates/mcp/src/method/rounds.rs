@@ -2,8 +2,8 @@
 //! place of the result, and the client calls again with the answers.
 
 use serde_json::{Map, Value};
-use steadfast_core::{TaskId, Timestamp};
-use steadfast_engine::{Order, TaskInfo, Tasks};
+use steadfast_core::TaskId;
+use steadfast_engine::{CallError, Order, TaskInfo, Tasks};
 
 use super::{call::Call, questions, task_error};
 use crate::{
@@ -53,9 +53,13 @@ impl Call<'_> {
         let wrong = || RpcError::invalid_params("this requestState is not valid for this request");
         let State { task: id, heard } = State::read(state).ok_or_else(wrong)?;
         let tasks = self.tasks();
-        let info = tasks.get(&id).await.map_err(|_| wrong())?;
+        let info = match tasks.get(&id).await {
+            // It is as valid as it was, and will be found when the store is there.
+            Err(error @ CallError::Store(_)) => return Err(task_error(error)),
+            found => found.map_err(|_| wrong())?,
+        };
         let life = self.front.settings.request_state_life;
-        if info.tool != self.engine_name || info.updated.plus(life) < now() {
+        if info.tool != self.engine_name || info.updated.plus(life) < self.front.engine.now() {
             return Err(wrong());
         }
         let call = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
@@ -98,11 +102,6 @@ pub(super) async fn apply(
     given.retain(|key, _| !now.contains_key(key));
     questions::apply(tasks, info, &now).await.map_err(task_error)?;
     Ok(!now.is_empty())
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
 #[cfg(test)]

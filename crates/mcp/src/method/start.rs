@@ -56,12 +56,19 @@ impl Call<'_> {
         !self.can_return() && self.request.meta.key.is_none() && self.request_state.is_none()
     }
 
-    /// From now on it goes on whatever becomes of this process: durable when this returns.
-    pub(super) async fn outlives_connection(&self, id: &TaskId) -> Result<(), RpcError> {
+    /// From now on it goes on whatever becomes of this process: durable when this returns. Unless it has
+    /// ended before that, as others end what is bound to a process that they take for dead: then this is how.
+    pub(super) async fn outlives_connection(
+        &self,
+        id: &TaskId,
+    ) -> Result<Option<TaskInfo>, RpcError> {
         if !self.ends_with_connection() {
-            return Ok(());
+            return Ok(None);
         }
-        self.tasks().free(vec![(id.clone(), Bond::Desk)]).await.map_err(task_error)
+        let tasks = self.tasks();
+        tasks.free(vec![(id.clone(), Bond::Desk)]).await.map_err(task_error)?;
+        let info = tasks.get(id).await.map_err(task_error)?;
+        Ok(Some(info).filter(|info| info.status.is_terminal()))
     }
 
     /// Starts a task, or finds the one of a request that was made before. With who hears what it says, if

@@ -143,7 +143,16 @@ impl Front {
         let mut tellers = JoinSet::new();
         for info in page.tasks {
             // What was said before is over. The questions are not in a listing.
-            let Ok(info) = tasks.get(&info.id).await else { continue };
+            let found = loop {
+                match tasks.get(&info.id).await {
+                    Err(CallError::Store(_)) => match self.away(&stream).await {
+                        true => {}
+                        false => return,
+                    },
+                    found => break found,
+                }
+            };
+            let Ok(info) = found else { continue };
             let status = self.status_in(&session.client, &info);
             let last = tasks.history(&info.id, Order::NewestFirst, None, 1).await;
             let heard = last.ok().and_then(|page| page.entries.first().map(|last| last.seq + 1));

@@ -12,7 +12,7 @@ use super::questions::Routed;
 use crate::{
     client::{Capabilities, Client},
     front::Front,
-    session::Session,
+    session::{About, Session},
     wire::{Revision, request},
 };
 
@@ -22,8 +22,14 @@ const TTL: u64 = 7 * 24 * 3_600_000;
 /// However often a client wants to be asked, it is not asked more often than this.
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a client may take to say how far it is.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take to say how far it is, before it is asked again: what it says later is heard
+/// as well.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What of a client's task is kept in place of its status: its result was taken by another process,
+const ANSWERED: &str = "answered";
+/// or the client does not know it any more.
+const LOST: &str = "lost";
 
 impl Client {
     /// What a request of this method is to carry so that the client makes a task of it, if it has said
@@ -97,6 +103,39 @@ impl Front {
             let follower = Follower::new(self, session, task, key, theirs);
             self.background.spawn(follower.run());
         }
+    }
+
+    /// What a client says of a task of its own, to a process that did not ask for it or no longer waits: how it
+    /// is, which is written down for who asked; or what came of it, which is the answer.
+    pub(crate) async fn hear_of_theirs(
+        &self,
+        session: &Arc<Session>,
+        about: &About<'_>,
+        outcome: Result<Value, Value>,
+    ) -> Result<(), CallError> {
+        let About { method, task, key } = *about;
+        let Ok(id) = TaskId::new(task) else { return Ok(()) };
+        if !session.is_answered_by_task(task, key) {
+            return Ok(());
+        }
+        let status = match (method, &outcome) {
+            ("tasks/result", _) => ANSWERED.to_owned(),
+            ("tasks/get", Err(_)) => LOST.to_owned(),
+            ("tasks/get", Ok(seen)) => match Theirs::deserialize(seen) {
+                Ok(theirs) if theirs.status != "working" => theirs.status,
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        session.tell_of_theirs(task, key, &status);
+        self.sessions.keep(session).await.map_err(CallError::Store)?;
+        if method == "tasks/result" {
+            let to = Routed { task: id, key: key.into() };
+            self.take_answer(&session.client, &to, outcome).await?;
+            session.is_done_by_task(task, key);
+            self.sessions.keep(session).await.map_err(CallError::Store)?;
+        }
+        Ok(())
     }
 
     /// Follows the tasks by which a client answers questions that another process has asked, or has heard
@@ -175,10 +214,14 @@ impl Follower {
         let (task, key) = (self.task.clone(), self.key.clone());
         tracing::debug!(%task, key, theirs = self.theirs.task_id, "answered by a client's task");
         let to = Routed { task: task.clone(), key: key.clone() };
+        // Otherwise no other process knows of it.
+        let shared = session.is_answered_by_task(task.as_str(), &key);
         let done = tokio::select! {
             outcome = self.outcome() => take(&front, &session, &to, outcome).await,
             () = is_closed(&front, &session, &to) => {
-                self.cancel().await;
+                if !(shared && self.is_answered_elsewhere().await) {
+                    self.cancel().await;
+                }
                 true
             }
             // It is followed by whoever takes the session up.
@@ -231,8 +274,9 @@ impl Follower {
 
     /// Asks for the client's task. Nothing if the client could not be reached, or did not answer in time.
     async fn ask(&self, method: &str, patience: Option<Duration>) -> Option<Result<Value, Value>> {
-        let stream = self.session.stream_of(self.task.as_str(), &self.key)?;
-        let mut expected = self.session.expect();
+        let (task, key) = (self.task.as_str(), self.key.as_str());
+        let stream = self.session.stream_of(task, key)?;
+        let mut expected = self.session.expect(method, task, key);
         if !stream.send(self.request(&expected.id, method)).await {
             return None;
         }
@@ -245,9 +289,38 @@ impl Follower {
         tokio::select! {
             biased;
             outcome = &mut expected.response => outcome.ok(),
+            status = self.told(), if patience.is_some() => {
+                Some(Ok(json!({ "taskId": self.theirs.task_id, "status": status })))
+            }
             () = stream.closed() => None,
             () = late => None,
         }
+    }
+
+    /// How the client's task is, as the client says to another process.
+    async fn told(&self) -> String {
+        let mut news = self.front.engine.news();
+        loop {
+            news.mark_unchanged();
+            if let Err(error) = self.front.sessions.check(&self.session).await {
+                tracing::debug!(%error, "a session can't be read; looking again later");
+            }
+            if let Some(status) = self.session.told_of_theirs(self.task.as_str(), &self.key) {
+                return status;
+            }
+            if news.changed().await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Whether another process has the answer from this very task.
+    async fn is_answered_elsewhere(&self) -> bool {
+        let (task, key) = (self.task.as_str(), self.key.as_str());
+        let known = self.front.sessions.check(&self.session).await;
+        let told = self.session.told_of_theirs(task, key);
+        let over = !self.session.is_answered_by_task(task, key);
+        known.is_ok() && (over || told.as_deref() == Some(ANSWERED))
     }
 
     /// Tells the client that its task is no longer needed, if that is something it understands.
@@ -256,8 +329,9 @@ impl Follower {
             return;
         }
         // Nobody waits for the answer.
-        let message = self.request(&self.session.expect().id, "tasks/cancel");
-        if let Some(stream) = self.session.stream_of(self.task.as_str(), &self.key) {
+        let (task, key, method) = (self.task.as_str(), self.key.as_str(), "tasks/cancel");
+        let message = self.request(&self.session.expect(method, task, key).id, method);
+        if let Some(stream) = self.session.stream_of(task, key) {
             stream.send(message).await;
         }
     }

@@ -51,6 +51,9 @@ pub(super) struct Settings {
     /// The tasks by which the client answers questions, each by the name of its question.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     by_task: BTreeMap<String, String>,
+    /// How those are, as the client has said to others than the process that asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    told: BTreeMap<String, String>,
     /// The tasks that requests have found by their keys, each by the id of its request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found: BTreeMap<String, String>,
@@ -64,6 +67,7 @@ impl Settings {
             heard: state.point.heard,
             offer: state.known_offer(),
             by_task: state.by_task.clone(),
+            told: state.told.clone(),
             found: state.found(),
         }
     }
@@ -76,6 +80,7 @@ impl Settings {
             heard: newer(self.heard, theirs.heard, &seen.heard),
             offer: std::array::from_fn(|n| newer(self.offer[n], theirs.offer[n], &seen.offer[n])),
             by_task: merge(self.by_task, theirs.by_task, &seen.by_task),
+            told: merge(self.told, theirs.told, &seen.told),
             found: merge(self.found, theirs.found, &seen.found),
         }
     }
@@ -144,6 +149,7 @@ impl Session {
         let now = ours.over(record.settings.clone(), &state.seen.settings);
         (state.log_level, state.subscriptions) = (now.log_level, now.subscriptions);
         state.answers_by(now.by_task);
+        state.told = now.told;
         state.remember_found(&now.found);
         // A stream that is open here goes on from where it is itself.
         if state.stream.as_ref().is_none_or(Outlet::is_closed) {
@@ -199,6 +205,7 @@ impl Record {
             (settings.log_level, settings.subscriptions.clone());
         (state.point.heard, state.offer) = (settings.heard, settings.offer);
         state.answers_by(settings.by_task.clone());
+        state.told = settings.told.clone();
         state.remember_found(&settings.found);
         state.seen = Seen { body: body.to_vec(), settings };
         drop(state);

@@ -63,7 +63,9 @@ impl Session {
         if let Some(asked) = state.asked.get_mut(&(task.to_owned(), key.to_owned())) {
             asked.by_task = false;
         }
-        state.by_task.remove(&name(task, key));
+        let name = name(task, key);
+        state.by_task.remove(&name);
+        state.told.remove(&name);
     }
 
     /// Whether somebody is to begin to follow the client's task for a question: nobody does so here yet.
@@ -95,21 +97,61 @@ impl Session {
         on.filter(|on| !on.is_closed()).or_else(|| self.stream())
     }
 
-    /// A request of ours whose response will be waited for.
-    pub(crate) fn expect(self: &Arc<Self>) -> Expected {
+    /// A request of ours about a client's task, whose response will be waited for.
+    pub(crate) fn expect(self: &Arc<Self>, method: &str, task: &str, key: &str) -> Expected {
         let (sender, response) = oneshot::channel();
-        // Its response may come to another process, or late: it must be that of no other request.
-        let id = format!("about:{}", random_id());
+        let id = About::id(method, task, key);
         self.state().expected.insert(id.clone(), sender);
         Expected { session: self.clone(), id, response }
     }
 
-    /// Hands a response to whoever waits for it, if anybody does.
-    pub(crate) fn respond(&self, id: &str, outcome: Result<Value, Value>) {
-        if let Some(reply) = self.state().expected.remove(id) {
-            // Who is gone does not want it any more.
-            let _ = reply.send(outcome);
+    /// Hands a response to whoever waits for it. Gives it back if nobody does here.
+    pub(crate) fn respond(
+        &self,
+        id: &str,
+        outcome: Result<Value, Value>,
+    ) -> Option<Result<Value, Value>> {
+        match self.state().expected.remove(id) {
+            Some(reply) => reply.send(outcome).err(),
+            None => Some(outcome),
         }
+    }
+
+    /// Whether the client answers a question by a task of its own.
+    pub(crate) fn is_answered_by_task(&self, task: &str, key: &str) -> bool {
+        self.state().by_task.contains_key(&name(task, key))
+    }
+
+    /// The client has said how its task is to a process that did not ask for it: to be written down for the
+    /// one that did.
+    pub(crate) fn tell_of_theirs(&self, task: &str, key: &str, status: &str) {
+        self.state().told.insert(name(task, key), status.to_owned());
+    }
+
+    /// What a client has said of its task to another process than it was asked by.
+    pub(crate) fn told_of_theirs(&self, task: &str, key: &str) -> Option<String> {
+        self.state().told.get(&name(task, key)).cloned()
+    }
+}
+
+/// What a request of ours was about: all that is needed to do something with its response in any process.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct About<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) task: &'a str,
+    pub(crate) key: &'a str,
+}
+
+impl<'a> About<'a> {
+    /// The id of such a request, which no other has.
+    fn id(method: &str, task: &str, key: &str) -> String {
+        format!("about:{}:{method}:{task}:{key}", random_id())
+    }
+
+    /// Reads such an id.
+    pub(crate) fn read(id: &'a str) -> Option<About<'a>> {
+        let mut parts = id.strip_prefix("about:")?.splitn(4, ':').skip(1);
+        Some(About { method: parts.next()?, task: parts.next()?, key: parts.next()? })
     }
 }
 
@@ -123,5 +165,21 @@ pub(crate) struct Expected {
 impl Drop for Expected {
     fn drop(&mut self) {
         self.session.state().expected.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_what_it_is_about() {
+        let id = About::id("tasks/get", "task", "a key: with colons");
+        let about = About { method: "tasks/get", task: "task", key: "a key: with colons" };
+        assert_eq!(About::read(&id), Some(about));
+        assert_ne!(About::id("m", "t", "k"), About::id("m", "t", "k"));
+        for other in ["", "about:", "about:0123", "about:0123:tasks/get:task", "ask:t:0:k"] {
+            assert_eq!(About::read(other), None, "{other}");
+        }
     }
 }

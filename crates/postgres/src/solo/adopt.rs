@@ -4,7 +4,12 @@ use steadfast_core::Status;
 use steadfast_store::{Adopted, Poison};
 
 use super::{Done, Solo, Tx};
-use crate::{core::alive, work::News};
+use crate::{
+    bell::Word,
+    core::alive,
+    life::{NOTIFY, channel},
+    work::News,
+};
 
 /// Nobody can write in the name of a desk while this is locked, and nobody has begun to before.
 pub(crate) const LOCK: &str =
@@ -112,6 +117,10 @@ impl Solo for GiveBack {
         }
         let activities = tx.all(ACTIVITIES, &[&tx.desk, &tx.moment, &0i64]).await?;
         let any = !keys.is_empty() || !activities.is_empty();
+        if any {
+            // With the commit: afterwards this process may be gone before it has said so.
+            tx.all(NOTIFY, &[&channel(tx.core), &Word::Changed.by(tx.desk)]).await?;
+        }
         Ok(((), if any { News::Urgent } else { News::None }))
     }
 }

@@ -40,8 +40,8 @@ impl<'b> Work<'b> {
         self.next_event(key)?;
         self.strip(key, by)?;
         self.clear_inbox(key);
-        let here = Place::Desk(self.desk);
-        by.touch(key, self.task(key)?.is_some_and(|task| task.place == here));
+        let place = self.task(key)?.map(|task| task.place);
+        by.touch(key, place == Some(Place::Desk(self.desk)));
         self.edit(key, |task| {
             task.append(&cancel.event);
             task.status = Status::Cancelled;
@@ -53,7 +53,11 @@ impl<'b> Work<'b> {
             task.view = Some(&cancel.view);
             task.outcome = Some(&cancel.end);
         });
-        self.put_ready(key);
+        match place {
+            // Who holds it is to stop first.
+            Some(Place::Desk(holder)) if holder != self.desk => self.calls(),
+            _ => self.put_ready(key),
+        }
         self.tell_parent(key, &cancel.tell, by)
     }
 }

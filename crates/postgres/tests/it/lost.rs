@@ -96,26 +96,27 @@ async fn what_can_not_be_found_out_is_said_to_be_unknown() {
     assert!(store.get(operator(), crate::common::id("a")).await.is_ok(), "reading goes on too");
 }
 
-/// A commit that is found after the lease was over: what follows from it is others' to do by now, and so
-/// it is not simply called a success.
+/// What was committed is there. But who was taken for dead before he knew must not go on as if he held it.
 #[tokio::test]
-async fn what_is_found_out_after_the_lease_is_over_is_no_success() {
+async fn a_commit_that_is_found_after_the_lease_is_no_leave_to_go_on() {
     let server = testing::shared().unwrap();
     let proxy = Proxy::to(server.port()).await;
     let direct = server.options();
-    let store = direct.at(server.url_by(proxy.port)).open().await.unwrap();
-    let beside = direct.clone().open().await.unwrap();
-    let (lease, desk) = (held(&store, "a").await, store.desk());
+    let behind = Options::new(server.url_by(proxy.port)).schema(direct.schema_name());
+    let (one, two) = (behind.open().await.unwrap(), direct.clone().open().await.unwrap());
+    let lease = held(&one, "a").await;
+    let old = one.desk();
     proxy.next_commit(Fate::AnswerLost, 0);
     proxy.then_refuse();
     let others = async {
         while !proxy.met() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        testing::expire(&direct, desk).await.unwrap();
+        testing::expire(&direct, old).await.unwrap();
         proxy.let_in();
     };
-    let (result, ()) = tokio::join!(store.turn(turn(lease, 1, "x")), others);
-    assert!(matches!(result, Err(steadfast_store::Error::Unknown(_))), "{result:?}");
-    assert_eq!(history(&beside, lease).await, ["started", "x"], "it was committed");
+    let (turned, ()) = tokio::join!(one.turn(turn(lease, 1, "one")), others);
+    assert!(matches!(turned, Err(steadfast_store::Error::Unknown(_))), "{turned:?}");
+    assert_eq!(history(&two, lease).await, ["started", "one"]);
+    assert_ne!(one.desk(), old, "it goes on at another desk");
 }

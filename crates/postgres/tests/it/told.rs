@@ -5,8 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use steadfast_core::Timestamp;
 use steadfast_postgres::{Store, testing, testing::Setup};
-use steadfast_store::{NewTask, Store as _};
+use steadfast_store::{ClaimTasks, NewTask, Store as _};
 use tokio::sync::Notify;
 
 use crate::common::{held, task, turn};
@@ -52,6 +53,21 @@ async fn a_notify_that_is_lost_costs_time_only() {
     quiet(&changed).await;
     one.turn(turn(lease, 1, "x")).await.unwrap();
     assert!(heard(&changed).await < Duration::from_millis(1500));
+}
+
+/// It has no time to say anything after that.
+#[tokio::test]
+async fn others_hear_at_once_of_what_a_process_gives_back_when_it_goes() {
+    let (one, two, changed) = pair(true).await;
+    held(&one, "a").await;
+    quiet(&changed).await;
+    one.close().await.unwrap();
+    one.kill();
+    let late = heard(&changed).await;
+    assert!(late < Duration::from_millis(200), "{late:?}");
+    let tools = vec![("tool".into(), 1, 1)];
+    let claim = ClaimTasks { tools, limit: 9, now: Timestamp(1) };
+    assert_eq!(two.claim(claim).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -31,13 +31,16 @@ impl Tx<'_> {
         let tail = self.tail(key)?;
         let tail = self.append(key, tail, [cancel.event.as_slice()])?;
         self.memory.not_loose(key);
-        let desk = self.first("SELECT desk FROM task WHERE key = ?", [key], |r| r.get(0))?;
-        by.touch(key, desk.flatten() == Some(self.desk));
+        let desk =
+            self.first("SELECT desk FROM task WHERE key = ?", [key], |r| r.get(0))?.flatten();
+        by.touch(key, desk == Some(self.desk));
+        // Who holds it is to stop first; otherwise it is ready.
+        let place = desk.filter(|desk| *desk > 0 && *desk != self.desk).unwrap_or(0);
         let rank = self.memory.number();
         let sql =
             "UPDATE task SET status = ?1, shelf = ?1, epoch = epoch + 1, deaths = 0, updated = ?2,
-                   ended = ?2, expires = ?3, view = ?4, end = ?5, desk = 0, wake = NULL, rank = ?6,
-                   tail = ?7 WHERE key = ?8";
+                   ended = ?2, expires = ?3, view = ?4, end = ?5, desk = ?6, wake = NULL, rank = ?7,
+                   tail = ?8 WHERE key = ?9";
         self.alter(
             key,
             sql,
@@ -47,6 +50,7 @@ impl Tx<'_> {
                 cancel.expires.map(|at| at.0),
                 cancel.view,
                 cancel.end,
+                place,
                 rank,
                 tail.last,
                 key

@@ -127,7 +127,8 @@ impl Content {
     pub(super) fn cancel_task(&mut self, key: TaskKey, cancel: Cancel, by: &mut Reach) {
         self.strip(key, by);
         let Some(task) = self.tasks.get_mut(&key) else { return };
-        by.touch(Touched { key, here: task.place == Place::Desk(by.desk) });
+        let place = task.place;
+        by.touch(Touched { key, here: place == Place::Desk(by.desk) });
         task.history.push(cancel.event);
         task.clear_inbox();
         self.edit(key, |row| {
@@ -140,7 +141,10 @@ impl Content {
             row.view = cancel.view;
             row.end = Some(cancel.end);
         });
-        self.put_ready(key);
+        match place {
+            Place::Desk(holder) if holder != by.desk => {}
+            _ => self.put_ready(key),
+        }
         self.tell_parent(key, cancel.tell, by);
     }
 

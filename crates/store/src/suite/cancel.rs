@@ -3,14 +3,14 @@
 use steadfast_core::{OpId, Status};
 
 use super::{Fixture, make::*};
-use crate::{Caller, Effect, NewTask, Parent, Refusal, Store, Touched};
+use crate::{After, Caller, Effect, NewTask, Parent, Refusal, Store, Touched, Turn};
 
 /// The holder's lease is worthless from then on.
 pub async fn a_cancelled_task_is_fenced_and_ready<F: Fixture>(fixture: &F) {
-    let (one, two) = (fixture.open().await, fixture.open().await);
+    let one = fixture.open().await;
     let lease = hold(&one, task("a")).await;
-    let touched = two.cancel(operator(0), id("a"), cancel(5)).await.unwrap();
-    assert_eq!(touched, [Touched { key: lease.key, here: false }]);
+    let touched = one.cancel(operator(0), id("a"), cancel(5)).await.unwrap();
+    assert_eq!(touched, [Touched { key: lease.key, here: true }]);
     assert_eq!(refused(one.turn(turn(lease)).await), Refusal::Fenced);
     let row = get(&one, "a").await;
     assert_eq!((row.status, row.ended, row.updated), (Status::Cancelled, Some(at(5)), at(5)));
@@ -21,6 +21,42 @@ pub async fn a_cancelled_task_is_fenced_and_ready<F: Fixture>(fixture: &F) {
     assert_eq!(found.history, [bytes("started"), bytes("cancelled")]);
     take(&one, park(found.lease(), None)).await;
     assert!(claim(&one, 99).await.is_empty());
+}
+
+/// What its holder is at must have stopped before it is taken back.
+pub async fn a_cancelled_task_is_its_holders_until_that_puts_it_back<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let lease = hold(&one, task("a")).await;
+    let events = vec![bytes("a step")];
+    take(&one, Turn { first: 1, events, ..turn(lease) }).await;
+    let changed = one.changed();
+    let touched = two.cancel(operator(0), id("a"), cancel(5)).await.unwrap();
+    assert_eq!(touched, [Touched { key: lease.key, here: false }]);
+    notified(&changed).await;
+    assert_eq!(refused(one.turn(turn(lease)).await), Refusal::Fenced);
+    let row = get(&two, "a").await;
+    assert_eq!((row.status, row.desk), (Status::Cancelled, Some(one.desk())));
+    assert!(claim(&one, 0).await.is_empty() && claim(&two, 0).await.is_empty());
+    let held = one.held().await.unwrap();
+    assert_eq!((held.len(), held[0].lease.key), (1, lease.key));
+    assert!(held[0].lease.epoch > lease.epoch);
+    take(&one, Turn { after: After::Yield, ..turn(held[0].lease) }).await;
+    let found = claim(&two, 0).await.remove(0);
+    assert_eq!(found.history, [bytes("started"), bytes("a step"), bytes("cancelled")]);
+    take(&two, park(found.lease(), None)).await;
+}
+
+/// One that is dead puts nothing back.
+pub async fn a_cancelled_task_of_a_dead_desk_is_adopted<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    hold(&one, task("a")).await;
+    let desk = one.desk();
+    fixture.kill(one).await;
+    two.cancel(operator(0), id("a"), cancel(5)).await.unwrap();
+    assert_eq!(two.dead().await.unwrap(), [desk]);
+    assert_eq!(two.adopt(desk, poison(5)).await.unwrap().ready, 1);
+    let found = claim(&two, 0).await.remove(0);
+    assert_eq!(found.row.status, Status::Cancelled);
 }
 
 /// So that the engine can stop it.

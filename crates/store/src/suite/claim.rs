@@ -195,8 +195,10 @@ pub async fn what_a_desk_holds_is_listed<F: Fixture>(fixture: &F) {
     two.cancel(operator(0), id("gone"), cancel(1)).await.unwrap();
     let held = one.held().await.unwrap();
     assert!(held.iter().all(|held| held.lease != gone));
-    let found = held.iter().map(|held| (held.lease, held.status)).collect::<Vec<_>>();
-    assert_eq!(found, [(a, Status::Suspended), (b, Status::Running)]);
+    let found = held.iter().map(|held| (held.lease.key, held.status)).collect::<Vec<_>>();
+    let expected =
+        [(a.key, Status::Suspended), (b.key, Status::Running), (gone.key, Status::Cancelled)];
+    assert_eq!(found, expected);
     assert_eq!(held[0].mail, None);
     let last = one.inbox(b.key, 0).await.unwrap().last().unwrap().seq;
     assert_eq!(held[1].mail, Some(last));

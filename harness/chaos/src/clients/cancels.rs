@@ -9,10 +9,21 @@ use super::{
     Client,
     session::{Seen, Session},
 };
-use crate::{book::Tool, world::now};
+use crate::{
+    book::Tool,
+    replicas::LONGER,
+    world::{LEASE, World, now},
+};
 
-/// Longer than the network delays a request: taken back before it came, it would go on.
-const LATE: Duration = Duration::from_secs(2);
+/// Longer than the network delays a request, or a process that stands still does: taken back before it came,
+/// it would go on.
+fn late(world: &World) -> Duration {
+    let network = Duration::from_secs(2);
+    match world.database {
+        Some(_) => network + LEASE + Duration::from_millis(LONGER),
+        None => network,
+    }
+}
 
 pub(super) async fn run(client: Client, version: &'static str) {
     let mut session = Session::open(client, version).await;
@@ -40,7 +51,7 @@ impl Session {
             }
             Ok(_) | Err(_) => {
                 self.client.note(number, "is lost");
-                sleep(LATE).await;
+                sleep(late(&self.client.world)).await;
             }
         }
         match self.client.world.has_mutant("deaf") {

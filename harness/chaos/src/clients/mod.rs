@@ -184,6 +184,12 @@ fn is_cancelled(message: &Value) -> bool {
     why.is_some_and(|why| why.starts_with("cancelled: "))
 }
 
+/// The server could do nothing just now, on a stream that had begun: the same as a status 503.
+fn is_away(message: &Value) -> bool {
+    let why = message["error"]["message"].as_str();
+    why.is_some_and(|why| why.ends_with("; try again"))
+}
+
 /// What the user says when the call of this number asks.
 fn accept(number: u64) -> Value {
     json!({ "action": "accept", "content": { "value": reply(number) } })

@@ -48,7 +48,7 @@ pub(super) async fn run(mut client: Client, version: &'static str) {
             }
             client.pause().await;
         }
-        client.world.ends_now(server.life);
+        client.world.lives_of.end(server.life);
         if killed {
             let _ = server.child.kill().await;
         } else {
@@ -64,8 +64,8 @@ pub(super) async fn run(mut client: Client, version: &'static str) {
 
 impl Piped {
     async fn start(client: &Client, version: &str) -> Option<Piped> {
-        let (life, mut command) = client.world.command();
-        let log = client.world.dir.join(format!("life-{life}.log"));
+        let (life, mut command) = client.world.command(None);
+        let log = client.world.log(life);
         let mut child = command
             .arg("--stdio")
             .stdin(Stdio::piped())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Client, accept, request};
+use super::{Client, accept, is_away, request};
 use crate::{
     book::{Kind, Tool},
     wire::{self, Broken, Response},
@@ -60,6 +60,9 @@ impl Session {
 
     /// Says what the user says, until the server has it.
     pub(super) async fn answer(&mut self, number: u64, asked: &Value) {
+        if self.client.world.has_mutant("dropped") && number.is_multiple_of(4) {
+            return self.client.note(number, "is told that its answer was taken, and it was not");
+        }
         let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept(number) });
         loop {
             match self.send("POST", &[], &answer.to_string()).await {
@@ -167,6 +170,8 @@ impl Session {
             if message["method"] == "elicitation/create" {
                 self.client.note(number, format!("is asked {}", message["id"]));
                 self.answer(number, &message).await;
+            } else if message["id"] == id && is_away(&message) {
+                return Err(message.to_string());
             } else if message["id"] == id {
                 if answered {
                     self.client.wrong(number, "two answers on one stream");

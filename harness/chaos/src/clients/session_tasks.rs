@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, session::Session};
+use super::{Client, is_away, session::Session};
 use crate::book::Tool;
 
 pub(super) async fn run(client: Client, version: &'static str) {
@@ -96,7 +96,7 @@ impl Session {
                 self.client.note(number, format!("is asked {}", message["id"]));
                 self.answer(number, &message).await;
             } else if message["id"] == id {
-                return Some(message);
+                return Some(message).filter(|message| !is_away(message));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Client, accept, request};
+use super::{Client, accept, is_away, request};
 use crate::{
     book::{Kind, Tool},
     wire,
@@ -147,6 +147,9 @@ impl Client {
                     Err(broken) => return Err(broken),
                 };
                 let Some(message) = event.message else { continue };
+                if message["id"] == id && is_away(&message) {
+                    return Err(message.to_string());
+                }
                 if message["id"] != id {
                     self.hear_progress(number, &message);
                 } else if answer.replace(message).is_some() {

@@ -103,7 +103,7 @@ impl Client {
         self.send_stateless(to, uri, &body)
     }
 
-    fn send_stateless(&self, to: SocketAddr, name: &str, body: &Value) -> Response {
+    pub(crate) fn send_stateless(&self, to: SocketAddr, name: &str, body: &Value) -> Response {
         let method = body["method"].as_str().unwrap();
         let headers = format!(
             "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: {name}\r\n"

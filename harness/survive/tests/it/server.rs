@@ -9,8 +9,17 @@ use std::{
 
 use serde_json::Value;
 
+/// Where the tasks of several processes can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Sqlite,
+    Postgres,
+}
+
 pub(crate) struct Server {
     dir: tempfile::TempDir,
+    /// In a database: its schema there, and after how many seconds a process is taken for dead.
+    schema: Option<(String, u64)>,
     flags: Vec<String>,
     running: Option<(Child, SocketAddr)>,
 }
@@ -27,30 +36,53 @@ impl Server {
 
     /// With more flags.
     pub(crate) fn with(flags: &[&str]) -> Server {
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("tokens"), "ada the-secret-of-ada\nbob the-secret-of-bob\n")
-            .unwrap();
-        let mut server = Server { dir, flags, running: None };
+        Server::on(Place::Sqlite, 0, flags)
+    }
+
+    /// With its tasks at this place; on PostgreSQL, where it is taken for dead after so many seconds.
+    pub(crate) fn on(place: Place, lease: u64, flags: &[&str]) -> Server {
+        let mut server = Server::prepared(place, lease, flags);
         server.up();
         server
     }
 
+    /// One that is not started yet.
+    pub(crate) fn prepared(place: Place, lease: u64, flags: &[&str]) -> Server {
+        let schema = (place == Place::Postgres)
+            .then(|| (database().options().schema_name().to_owned(), lease));
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("tokens"), "ada the-secret-of-ada\nbob the-secret-of-bob\n")
+            .unwrap();
+        Server { dir, schema, flags, running: None }
+    }
+
     pub(crate) fn up(&mut self) {
-        self.running = Some(self.spawn());
+        self.running = Some(self.spawn(None, &[]));
+    }
+
+    /// Starts it so that it finds its database behind this port, with more flags.
+    pub(crate) fn up_by(&mut self, port: Option<u16>, flags: &[&str]) {
+        self.running = Some(self.spawn(port, flags));
     }
 
     /// Another process on the same store, with an address of its own.
     pub(crate) fn beside(&self) -> Beside {
-        let (child, address) = self.spawn();
+        self.beside_with(&[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn beside_with(&self, flags: &[&str]) -> Beside {
+        let (child, address) = self.spawn(None, flags);
         Beside { child, address }
     }
 
-    fn spawn(&self) -> (Child, SocketAddr) {
+    fn spawn(&self, port: Option<u16>, flags: &[&str]) -> (Child, SocketAddr) {
         let mut child = self
-            .command()
+            .command(port)
             .args(["--listen", "127.0.0.1:0"])
             .args(&self.flags)
+            .args(flags)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -65,9 +97,20 @@ impl Server {
         (child, address.expect("where it listens"))
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, port: Option<u16>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_survive-server"));
-        command.arg("--store").arg(self.store()).arg("--dir").arg(self.dir.path());
+        match &self.schema {
+            None => {
+                command.arg("--store").arg(self.store());
+            }
+            Some((schema, lease)) => {
+                let database = database();
+                let address = database.url_by(port.unwrap_or(database.port()));
+                command.args(["--store", &address, "--store-schema", schema]);
+                command.args(["--store-lease-seconds", &lease.to_string()]);
+            }
+        }
+        command.arg("--dir").arg(self.dir.path());
         command.current_dir(self.dir.path());
         command
     }
@@ -75,7 +118,7 @@ impl Server {
     /// Another process on the same store, over its standard streams.
     pub(crate) fn over_stdio(&self) -> Piped {
         let mut child = self
-            .command()
+            .command(None)
             .args(["--stdio", "--drain-seconds", "1"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -105,6 +148,16 @@ impl Server {
         ask_to_go(&mut child);
     }
 
+    /// Lets it stand still,
+    pub(crate) fn stop(&self) {
+        signal(&self.running.as_ref().unwrap().0, "STOP");
+    }
+
+    /// and go on.
+    pub(crate) fn go_on(&self) {
+        signal(&self.running.as_ref().unwrap().0, "CONT");
+    }
+
     pub(crate) fn kill_and_restart(&mut self) {
         self.kill();
         self.up();
@@ -123,10 +176,15 @@ impl Server {
         std::fs::write(self.dir.path().join(gate), "").unwrap();
     }
 
+    /// What was done, in this order.
+    pub(crate) fn effects(&self) -> Vec<String> {
+        let effects = std::fs::read_to_string(self.dir.path().join("effects")).unwrap_or_default();
+        effects.lines().map(str::to_owned).collect()
+    }
+
     /// How often something was done.
     pub(crate) fn count(&self, effect: &str) -> usize {
-        let effects = std::fs::read_to_string(self.dir.path().join("effects")).unwrap_or_default();
-        effects.lines().filter(|line| *line == effect).count()
+        self.effects().iter().filter(|line| *line == effect).count()
     }
 
     /// Waits until something has been done this often.
@@ -155,10 +213,24 @@ impl Drop for Beside {
     }
 }
 
+/// The database server of all tests of this process.
+fn database() -> &'static steadfast_postgres::testing::Server {
+    steadfast_postgres::testing::shared().unwrap()
+}
+
+/// Its port.
+pub(crate) fn database_port() -> u16 {
+    database().port()
+}
+
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+}
+
 /// SIGTERM.
 fn ask_to_go(child: &mut Child) {
-    let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-    assert!(status.success());
+    signal(child, "TERM");
     child.wait().unwrap();
 }
 

@@ -9,12 +9,21 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Response},
-    server::{Beside, Server},
+    server::{Beside, Place, Server},
 };
 
+on_each_store!(
+    one_that_is_used_elsewhere_is_not_idle,
+    what_was_set_in_one_process_is_not_overwritten_by_the_other,
+    one_that_was_ended_is_ended_everywhere_at_once,
+    one_that_was_ended_in_a_process_that_is_gone_is_ended,
+    what_was_set_in_one_process_is_known_in_the_other,
+    what_is_set_in_both_at_once_is_kept,
+);
+
 /// Two processes, and a client of whose session both have a copy.
-fn both(flags: &[&str]) -> (Server, Beside, Client) {
-    let one = Server::with(flags);
+fn both(place: Place, flags: &[&str]) -> (Server, Beside, Client) {
+    let one = Server::on(place, 10, flags);
     let two = one.beside();
     let client = Client::connect(one.address(), "2025-11-25");
     assert_eq!(ping(&client, two.address), 200);
@@ -56,17 +65,15 @@ fn is_told(stream: &mut Response) {
 }
 
 /// The first process has not seen it for three times as long as a session may be idle.
-#[test]
-fn one_that_is_used_elsewhere_is_not_idle() {
-    let (one, two, client) = both(&["--session-idle-seconds", "1"]);
+fn one_that_is_used_elsewhere_is_not_idle(place: Place) {
+    let (one, two, client) = both(place, &["--session-idle-seconds", "1"]);
     use_for(&client, two.address, Duration::from_secs(3));
     assert_eq!(ping(&client, one.address()), 200);
 }
 
 /// The second process has a copy from before, and writes down again and again that it is in use.
-#[test]
-fn what_was_set_in_one_process_is_not_overwritten_by_the_other() {
-    let (mut one, two, client) = both(&["--session-idle-seconds", "2"]);
+fn what_was_set_in_one_process_is_not_overwritten_by_the_other(place: Place) {
+    let (mut one, two, client) = both(place, &["--session-idle-seconds", "2"]);
     let stream = client.listen(two.address);
     subscribe(&client, one.address());
     // Longer than it takes to write that down.
@@ -78,10 +85,9 @@ fn what_was_set_in_one_process_is_not_overwritten_by_the_other() {
     is_told(&mut stream);
 }
 
-#[test]
-fn one_that_was_ended_is_ended_everywhere_at_once() {
+fn one_that_was_ended_is_ended_everywhere_at_once(place: Place) {
     for _ in 0..20 {
-        let (one, two, client) = both(&[]);
+        let (one, two, client) = both(place, &[]);
         let stream = client.listen(two.address);
         assert_eq!(client.end(one.address()), 204);
         assert_eq!(ping(&client, two.address), 404);
@@ -90,9 +96,8 @@ fn one_that_was_ended_is_ended_everywhere_at_once() {
 }
 
 /// Who was not there when the other process went has looked before it counts itself alone.
-#[test]
-fn one_that_was_ended_in_a_process_that_is_gone_is_ended() {
-    let (one, two, client) = both(&[]);
+fn one_that_was_ended_in_a_process_that_is_gone_is_ended(place: Place) {
+    let (one, two, client) = both(place, &[]);
     let other = Client::connect(one.address(), "2025-11-25");
     assert_eq!(client.end(two.address), 204);
     drop(two);
@@ -103,9 +108,8 @@ fn one_that_was_ended_in_a_process_that_is_gone_is_ended() {
 }
 
 /// A stream that is open in one process follows what is set in the other.
-#[test]
-fn what_was_set_in_one_process_is_known_in_the_other() {
-    let (one, two, client) = both(&[]);
+fn what_was_set_in_one_process_is_known_in_the_other(place: Place) {
+    let (one, two, client) = both(place, &[]);
     let mut stream = client.listen(two.address);
     subscribe(&client, one.address());
     for from in [one.address(), two.address] {
@@ -120,9 +124,8 @@ fn what_was_set_in_one_process_is_known_in_the_other() {
 }
 
 /// Each adds what the other does not know of yet.
-#[test]
-fn what_is_set_in_both_at_once_is_kept() {
-    let (mut one, two, client) = both(&[]);
+fn what_is_set_in_both_at_once_is_kept(place: Place) {
+    let (mut one, two, client) = both(place, &[]);
     let names: Vec<String> = (0..20).map(|n| format!("test://files/{n}")).collect();
     std::thread::scope(|scope| {
         for (n, to) in [one.address(), two.address].into_iter().enumerate() {

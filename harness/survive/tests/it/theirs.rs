@@ -6,8 +6,13 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Response},
-    server::Server,
+    server::{Place, Server},
 };
+
+on_each_store!(
+    the_process_that_has_a_stream_follows,
+    what_is_said_to_another_process_than_asked_is_heard,
+);
 
 fn connect(to: SocketAddr) -> Client {
     let tasks = json!({ "cancel": {}, "requests": { "elicitation": { "create": {} } } });
@@ -90,9 +95,8 @@ fn a_task_whose_question_is_answered_by_task_goes_on() {
 }
 
 /// The answer comes to another process than the one that has the stream.
-#[test]
-fn the_process_that_has_a_stream_follows() {
-    let server = Server::start();
+fn the_process_that_has_a_stream_follows(place: Place) {
+    let server = Server::on(place, 10, &[]);
     let beside = server.beside();
     let client = connect(server.address());
     let mut stream = client.call(server.address(), json!(1), "approve", json!({}));
@@ -101,4 +105,19 @@ fn the_process_that_has_a_stream_follows() {
     end(&client, server.address(), &mut stream);
     let response = stream.rest().pop().unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "done", "{response}");
+}
+
+/// All that the client says goes to another process than the one that has the stream and asks.
+fn what_is_said_to_another_process_than_asked_is_heard(place: Place) {
+    let server = Server::on(place, 10, &[]);
+    let beside = server.beside();
+    let client = connect(server.address());
+    let mut stream = client.call(server.address(), json!(1), "approve", json!({}));
+    let (_, question) = next(&mut stream, "elicitation/create");
+    reply(&client, beside.address, &question, &json!({ "task": theirs("working") }));
+    end(&client, beside.address, &mut stream);
+    let rest = stream.rest();
+    assert_eq!(rest.len(), 1, "its task is not cancelled: {rest:?}");
+    assert_eq!(rest[0]["result"]["content"][0]["text"], "done", "{rest:?}");
+    assert_eq!([server.count("before"), server.count("after")], [1, 1]);
 }
