@@ -29,7 +29,8 @@ const SIT_DOWN: &str = "
         SELECT nextval('desk_number'), clock_timestamp() + lease, lease, $2
         FROM (SELECT $1::bigint * interval '1 ms') AS l (lease) RETURNING n
     )
-    INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 2) AS lane
+    INSERT INTO writer (desk, lane, batch)
+    SELECT n, lane, 0 FROM seat, generate_series(0, $3::bigint) AS lane
     RETURNING desk";
 
 pub(crate) struct Core {
@@ -127,7 +128,8 @@ async fn sit_down(
 ) -> std::result::Result<i64, tokio_postgres::Error> {
     let lease = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
     let process = process();
-    let row = conn.query(SIT_DOWN, &[&lease, &process]).await?;
+    let last = crate::join::lanes(options).end - 1;
+    let row = conn.query(SIT_DOWN, &[&lease, &process, &i64::from(last)]).await?;
     row.first().map_or(Ok(0), |row| row.try_get(0))
 }
 

@@ -126,6 +126,10 @@ impl Store for Memory {
         self.desk
     }
 
+    fn kind(&self) -> &'static str {
+        "the store in memory"
+    }
+
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
         Box::pin(async move { self.read(|content| Ok(content.dead())) })
     }

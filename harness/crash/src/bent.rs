@@ -12,8 +12,9 @@ use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
+    SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn,
+    Turned,
 };
 use tokio::sync::Notify;
 
@@ -211,6 +212,15 @@ impl<S: Store + ?Sized> Store for Bent<S> {
     }
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
         Box::pin(self.bent_turn(turn))
+    }
+    fn kind(&self) -> &'static str {
+        self.inner.kind()
+    }
+    fn begin(&self, how: Parcel) -> BoxFuture<'_, Result<Parcel>> {
+        self.inner.begin(how)
+    }
+    fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
+        Box::pin(self.around(self.inner.turn_with(turn, join)))
     }
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
         Box::pin(self.around(self.inner.adopt(dead, poison)))

@@ -13,4 +13,5 @@ mod proxy;
 mod secure;
 mod suite;
 mod told;
+mod transactions;
 mod trouble;
