@@ -172,8 +172,8 @@ fn refuse(action: &AuthAction<'_>) -> Option<String> {
         | AuthAction::CreateTempView { .. } => {
             return Some("temporary tables would stay on the connection of the store".into());
         }
-        AuthAction::Analyze { .. } | AuthAction::Reindex { .. } => {
-            return Some("ANALYZE and REINDEX concern the store's tables too".into());
+        AuthAction::Analyze { .. } => {
+            return Some("ANALYZE would change how the store's statements are planned".into());
         }
         AuthAction::Function { function_name } => {
             let loads = function_name.eq_ignore_ascii_case("load_extension");

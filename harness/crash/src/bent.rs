@@ -57,7 +57,10 @@ pub enum Mutant {
 pub struct Bent<S: ?Sized> {
     inner: Arc<S>,
     commits: AtomicU64,
+    /// Commits with work of an author's.
+    works: AtomicU64,
     die: Option<(u64, At)>,
+    die_at_work: Option<(u64, At)>,
     on_death: Box<dyn Fn() + Send + Sync>,
     faults: Option<(Faults, Mutex<Rng>)>,
     mutant: Option<Mutant>,
@@ -69,7 +72,9 @@ impl<S: Store + ?Sized> Bent<S> {
         Bent {
             inner,
             commits: AtomicU64::new(0),
+            works: AtomicU64::new(0),
             die: None,
+            die_at_work: None,
             on_death: Box::new(|| {}),
             faults: None,
             mutant: None,
@@ -86,6 +91,14 @@ impl<S: Store + ?Sized> Bent<S> {
     ) -> Bent<S> {
         self.die = Some((commit, at));
         self.on_death = Box::new(death);
+        self
+    }
+
+    /// The number counts only commits with work of an author's. To be said after
+    /// [`dying`](Bent::dying).
+    #[must_use]
+    pub fn at_work(mut self) -> Bent<S> {
+        self.die_at_work = self.die.take();
         self
     }
 
@@ -220,7 +233,17 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         self.inner.begin(how)
     }
     fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
-        Box::pin(self.around(self.inner.turn_with(turn, join)))
+        let number = self.works.fetch_add(1, Ordering::SeqCst) + 1;
+        Box::pin(async move {
+            if self.die_at_work == Some((number, At::Before)) {
+                self.perish().await;
+            }
+            let result = self.around(self.inner.turn_with(turn, join)).await;
+            if self.die_at_work == Some((number, At::After)) {
+                self.perish().await;
+            }
+            result
+        })
     }
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
         Box::pin(self.around(self.inner.adopt(dead, poison)))

@@ -42,8 +42,7 @@ impl Bank {
         tokio::spawn(wire);
         let table = format!("payment_{}", options.schema_name());
         let sql = format!(
-            "CREATE TABLE {table} (id bigserial PRIMARY KEY, cents bigint NOT NULL UNIQUE
-                DEFERRABLE INITIALLY IMMEDIATE);
+            "CREATE TABLE {table} (id bigserial PRIMARY KEY, cents bigint NOT NULL UNIQUE);
              CREATE TABLE {table}_of (cents bigint REFERENCES {table} (cents)
                 DEFERRABLE INITIALLY DEFERRED)"
         );

@@ -41,7 +41,7 @@ struct Args {
     /// Instead of the workload, one task with everything in it: complete, fail or cancelled.
     #[arg(long)]
     everything: Option<String>,
-    /// Instead of the workload, one task that books payments in transactions.
+    /// Instead of the workload, one task that books payments in transactions; `--die` counts these.
     #[arg(long)]
     booking: bool,
     /// Abort in a transaction, as in `before-sql:book` or `after-sql:settle`.
@@ -63,6 +63,9 @@ async fn main() -> Result<(), Error> {
     let mut bent = Bent::new(inner.clone());
     if let Some((number, at)) = args.die.as_deref().and_then(death) {
         bent = bent.dying(number, at, || std::process::abort());
+        if args.booking {
+            bent = bent.at_work();
+        }
     }
     let store = Arc::new(bent);
     let builder = Engine::builder(store.clone());
