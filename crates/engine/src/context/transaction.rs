@@ -46,7 +46,7 @@ impl Context {
     /// the same SQLite file, `in_postgres` for tables in the same database. On another store than that
     /// it fails, and the error says what to do; the store in memory has no transactions.
     ///
-    /// ```ignore
+    /// ```text
     /// let id: i64 = ctx
     ///     .transaction("book the payment", in_sqlite(move |tx| {
     ///         tx.execute("INSERT INTO payment (task, cents) VALUES (?, ?)", (&task, cents))?;
