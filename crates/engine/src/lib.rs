@@ -46,7 +46,7 @@ mod world;
 
 pub use context::{
     ActivityCall, Attempt, Child, Context, Either, Join, JoinAll, Question, Race, RaceAll, Reply,
-    Signal, Sleep, State, Step, StepFn, join, join_all, race, race_all,
+    Signal, Sleep, State, Step, StepFn, Transaction, join, join_all, race, race_all,
 };
 pub use engine::{Builder, Engine};
 pub use error::{Error, Result};

@@ -55,13 +55,18 @@ pub(crate) fn guard<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, Failure
 }
 
 /// The same for a future.
-pub(crate) async fn guarded(what: &str, future: impl Future<Output = Outcome>) -> Outcome {
+pub(crate) async fn caught<T>(what: &str, future: impl Future<Output = T>) -> Result<T, Failure> {
     let mut future = pin!(future);
     poll_fn(|cx| match guard(what, || future.as_mut().poll(cx)) {
-        Ok(polled) => polled,
+        Ok(polled) => polled.map(Ok),
         Err(failure) => Poll::Ready(Err(failure)),
     })
     .await
+}
+
+/// The same for one whose failures are recorded.
+pub(crate) async fn guarded(what: &str, future: impl Future<Output = Outcome>) -> Outcome {
+    caught(what, future).await.unwrap_or_else(Err)
 }
 
 fn text(payload: &(dyn Any + Send)) -> &str {

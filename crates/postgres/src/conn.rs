@@ -60,6 +60,16 @@ impl Conn {
         .await
     }
 
+    /// One that is told nothing, for SQL of others.
+    pub(crate) async fn open_bare(address: &Address, options: &Options) -> Result<Conn, OpenError> {
+        in_time(options, async {
+            let (client, end) = address.connect().await?;
+            let (end, patience) = (Some(end), options.patience);
+            Ok(Conn { client, end, patience, known: Mutex::default() })
+        })
+        .await
+    }
+
     /// The same, for who polls the wire himself.
     pub(crate) async fn open_wire(
         address: &Address,
@@ -95,24 +105,19 @@ impl Conn {
         end: Option<AbortHandle>,
         options: &Options,
     ) -> Result<Conn, OpenError> {
-        let schema = quoted(&options.schema);
-        let idle = (options.lease / 2).as_millis();
-        let wait = options.lease.min(Duration::from_secs(10)).as_millis();
         let settings = format!(
-            "SET search_path = {schema}; SET plan_cache_mode = force_generic_plan;
-             SET enable_seqscan = off; SET enable_bitmapscan = off;
-             SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
-             SET default_transaction_isolation = 'read committed';
-             SET lock_timeout = {wait}; SET statement_timeout = 0;
-             SET idle_in_transaction_session_timeout = {idle};
-             DO $$ BEGIN
-                 IF current_setting('synchronous_commit') = 'off' THEN
-                     SET synchronous_commit = on;
-                 END IF;
-             END $$"
+            "{} SET default_transaction_isolation = 'read committed';",
+            settings(options, "")
         );
         client.batch_execute(&settings).await.map_err(|e| OpenError::failed(&e))?;
         Ok(Conn { client, end, patience: options.patience, known: Mutex::default() })
+    }
+
+    /// Ends it, whatever is under way on it.
+    pub(crate) fn give_up(&self) {
+        if let Some(end) = &self.end {
+            end.abort();
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -229,4 +234,24 @@ async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_
     })
     .await;
     done.into_iter().flatten().collect()
+}
+
+/// What statements of ours need, for the connection or, with `LOCAL`, for the transaction.
+pub(crate) fn settings(options: &Options, local: &str) -> String {
+    let schema = quoted(&options.schema);
+    let idle = (options.lease / 2).as_millis();
+    let wait = options.lease.min(Duration::from_secs(10)).as_millis();
+    format!(
+        "SET {local} search_path = {schema}; SET {local} plan_cache_mode = force_generic_plan;
+         SET {local} enable_seqscan = off; SET {local} enable_bitmapscan = off;
+         SET {local} enable_hashjoin = off; SET {local} enable_mergejoin = off;
+         SET {local} jit = off; SET {local} lock_timeout = {wait};
+         SET {local} statement_timeout = 0;
+         SET {local} idle_in_transaction_session_timeout = {idle};
+         DO $$ BEGIN
+             IF current_setting('synchronous_commit') = 'off' THEN
+                 SET {local} synchronous_commit = on;
+             END IF;
+         END $$;"
+    )
 }

@@ -35,7 +35,8 @@ pub(crate) const SIT_DOWN: &str = "
             FOR NO KEY UPDATE SKIP LOCKED) AS held
         WHERE t.key = held.key
     )
-    INSERT INTO writer (desk, lane, batch) SELECT n, lane, 0 FROM seat, generate_series(0, 2) AS lane
+    INSERT INTO writer (desk, lane, batch)
+    SELECT n, lane, 0 FROM seat, generate_series(0, $4::bigint) AS lane
     RETURNING desk";
 
 pub(crate) struct Core {
@@ -137,7 +138,8 @@ async fn sit_down(
 ) -> std::result::Result<i64, tokio_postgres::Error> {
     let lease = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
     let process = process();
-    let row = conn.query(SIT_DOWN, &[&lease, &process, &before]).await?;
+    let last = i64::from(crate::join::lanes(options).end - 1);
+    let row = conn.query(SIT_DOWN, &[&lease, &process, &before, &last]).await?;
     row.first().map_or(Ok(0), |row| row.try_get(0))
 }
 

@@ -18,6 +18,8 @@
 //!   the number of commands.
 //! * `solo` are calls that look for their rows by themselves, like a claim. `lane` is what both have
 //!   in common: what becomes of a transaction that fails, and how a lost answer to a commit is found.
+//! * [`in_postgres`] is SQL of an author's that is committed together with a step, on a connection of its own:
+//!   see `join`.
 //! * `read` is answered from connections of its own.
 //! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do, `health`
 //!   whether the database takes what is written.
@@ -30,6 +32,7 @@ mod core;
 mod error;
 mod health;
 mod hosts;
+mod join;
 mod lane;
 mod life;
 mod locks;
@@ -53,5 +56,8 @@ mod write;
 mod writer;
 
 pub use error::OpenError;
+pub use join::{InPostgres, Isolation, SqlError, Transaction, in_postgres};
 pub use options::Options;
 pub use store::Store;
+/// What a [`Transaction`] takes and gives: parameters, rows, errors.
+pub use tokio_postgres;

@@ -31,6 +31,7 @@ pub struct Options {
     pub(crate) patience: Duration,
     pub(crate) poll: Duration,
     pub(crate) listen: bool,
+    pub(crate) transactions: u16,
 }
 
 impl Options {
@@ -45,6 +46,7 @@ impl Options {
             patience: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             listen: true,
+            transactions: 4,
         }
     }
 
@@ -93,6 +95,15 @@ impl Options {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Options {
         self.patience = patience;
+        self
+    }
+
+    /// How many transactions of authors' (see [`in_postgres`](crate::in_postgres)) may be open at the same
+    /// time, each on a connection of its own; others wait. Four unless it is set, and at least one. The
+    /// connections are made when they are first needed.
+    #[must_use]
+    pub fn transactions(mut self, most: u16) -> Options {
+        self.transactions = most.clamp(1, 1_000);
         self
     }
 

@@ -9,13 +9,20 @@ use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
+    SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 use tokio::sync::Notify;
 
 use self::begin::Life;
-use crate::{OpenError, Options, core::Core, queue::Apply, read::Readers, solo, write};
+use crate::{
+    OpenError, Options,
+    core::Core,
+    join::{self, Pool},
+    queue::Apply,
+    read::Readers,
+    solo, write,
+};
 
 /// One open handle on a database. Dropped without [`close`](steadfast_store::Store::close) it is like
 /// a process that died: commits that were made are there, and what it held lies on a desk that is
@@ -28,6 +35,7 @@ pub struct Store {
     core: Arc<Core>,
     readers: Readers,
     solo: solo::Desk,
+    pool: Arc<Pool>,
     life: Mutex<Option<Life>>,
 }
 
@@ -120,6 +128,18 @@ impl steadfast_store::Store for Store {
 
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
         Box::pin(self.write(write::TakeTurn(turn)))
+    }
+
+    fn kind(&self) -> &'static str {
+        join::KIND
+    }
+
+    fn begin(&self, how: Parcel) -> BoxFuture<'_, Result<Parcel>> {
+        Box::pin(join::begin(&self.pool, how))
+    }
+
+    fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
+        Box::pin(join::turn_with(&self.core, turn, join))
     }
 
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {

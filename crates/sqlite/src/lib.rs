@@ -16,6 +16,8 @@
 //!   of their own.
 //! * `desk` is who is alive: a lock file per handle, in the directory `<file>.desks`. Removing that
 //!   directory while a process runs makes it look dead.
+//! * [`in_sqlite`] is SQL of an author's that is committed together with a step, `rails` what keeps it from
+//!   doing harm, and `join` how the writer runs it.
 //! * `schema` has the tables, and says where a task lies and how events are found.
 
 mod asks;
@@ -23,18 +25,25 @@ mod bell;
 mod desk;
 mod error;
 mod history;
+mod join;
 mod memory;
 mod options;
 mod place;
 mod queue;
+mod rails;
 mod read;
 mod row;
 mod schema;
 mod store;
+mod transaction;
 mod tx;
 mod write;
 mod writer;
 
 pub use error::OpenError;
+pub use join::{InSqlite, in_sqlite};
 pub use options::{Durability, Options};
+/// What a [`Transaction`] takes and gives: parameters, rows, errors.
+pub use rusqlite;
 pub use store::Store;
+pub use transaction::Transaction;

@@ -12,6 +12,17 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// been released is never changed.
 const MIGRATIONS: [&str; 5] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS, BONDS, NOTICES];
 
+/// The tables that are the store's.
+const OURS: [&str; 11] = [
+    "activity", "counter", "event", "inbox", "kept", "notice", "session", "state", "tag", "task",
+    "watch",
+];
+
+/// Whether a table is the store's, and not an author's.
+pub(crate) fn is_ours(table: &str) -> bool {
+    OURS.iter().any(|ours| table.eq_ignore_ascii_case(ours))
+}
+
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
 /// nobody, which no principal can be. `version` is -1 as long as it has none.
@@ -258,6 +269,19 @@ mod tests {
                    tells, rank, epoch, deaths, view, about) \
                    VALUES (?1, 'task-' || ?1, 't', 1, '', 3, 3, 0, 0, 0, 0, 1, 0, x'', x'')";
         conn.execute(sql, [key]).unwrap();
+    }
+
+    #[test]
+    fn all_tables_are_known_as_ours() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        migrate(&mut conn).unwrap();
+        let sql =
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+        let tables: Vec<String> = crate::tx::all(&conn, sql, [], |row| row.get(0)).unwrap();
+        assert!(tables.len() > 10);
+        let unknown: Vec<_> = tables.iter().filter(|table| !is_ours(table)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        assert!(is_ours("TASK") && !is_ours("payment"));
     }
 
     #[test]

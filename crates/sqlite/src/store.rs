@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
-    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Join,
     ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
@@ -19,7 +19,9 @@ use crate::{
     OpenError, Options,
     bell::Bell,
     desk::{Desks, Seat},
+    join,
     memory::Memory,
+    rails::Rails,
     read::{Readers, busy},
     writer::{Office, Writer},
 };
@@ -47,10 +49,12 @@ impl Store {
 
     pub(crate) fn begin(
         options: Options,
-        conn: Connection,
+        mut conn: Connection,
         desks: Desks,
         seat: Seat,
     ) -> std::result::Result<Store, OpenError> {
+        let rails = Rails::lay(&mut conn)
+            .map_err(|e| OpenError::Failed { path: options.path.clone(), detail: e.to_string() })?;
         let changed = Arc::new(Notify::new());
         if let Ok(busy) = busy(&conn) {
             desks.clean(|desk| !busy.contains(&desk));
@@ -65,6 +69,7 @@ impl Store {
             desks: desks.clone(),
             flush_delay: options.flush_delay,
             memory: Memory::default(),
+            rails,
             seen,
             served: None,
         };
@@ -194,6 +199,14 @@ impl steadfast_store::Store for Store {
 
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
         write!(self, turn.bytes(), |tx| tx.turn(&turn))
+    }
+
+    fn kind(&self) -> &'static str {
+        join::KIND
+    }
+
+    fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
+        Box::pin(join::turn_with(&self.office, turn, join))
     }
 
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use steadfast_store::{TaskKey, Touched};
 
-use crate::{desk::Desks, memory::Memory};
+use crate::{desk::Desks, memory::Memory, rails::Rails};
 
 /// The open transaction of a batch.
 pub(crate) struct Tx<'a> {
@@ -14,6 +14,8 @@ pub(crate) struct Tx<'a> {
     pub(crate) desk: i64,
     pub(crate) desks: &'a Desks,
     pub(crate) memory: &'a mut Memory,
+    /// What keeps code of others in its place.
+    pub(crate) rails: &'a Rails,
     /// The owner whose task was claimed last, so that the next claim begins with the next owner.
     pub(crate) served: &'a mut Option<String>,
 }

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use steadfast_store::{Error, Result};
 use tokio::sync::Notify;
 
@@ -25,6 +25,7 @@ use crate::{
     error::{Fault, uncommitted, undone},
     memory::Memory,
     queue::{Next, Queue, Waiting},
+    rails::{self, Rails},
     tx::{Statements, Tx},
 };
 
@@ -63,6 +64,7 @@ pub(crate) struct Writer {
     pub(crate) desks: Desks,
     pub(crate) flush_delay: Duration,
     pub(crate) memory: Memory,
+    pub(crate) rails: Arc<Rails>,
     /// How many rows this connection has ever changed.
     pub(crate) changes: u64,
     /// Which commit of others was seen last.
@@ -108,6 +110,7 @@ impl Office {
         bytes: usize,
         apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
     ) -> Result<T> {
+        rails::not_inside()?;
         let answer = self.queue.put(bytes, apply)?;
         if self.calm.load(Ordering::Relaxed)
             && let Ok(mut writer) = self.writer.try_lock()
@@ -119,6 +122,19 @@ impl Office {
         // For those who came while the writer was busy; they look for it no more.
         self.queue.wake();
         // Only a panic of the writer loses an answer, and then nobody knows how far it came.
+        answer.await.unwrap_or_else(|_| Err(Error::Unknown("the writer has died".into())))
+    }
+
+    /// The same for a call that may take its time: it is left to the writer's thread, and not done on
+    /// that of a caller.
+    pub(crate) async fn call_slowly<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
+        self.calm.store(false, Ordering::Relaxed);
+        let answer = self.queue.put(bytes, apply)?;
+        self.queue.wake();
         answer.await.unwrap_or_else(|_| Err(Error::Unknown("the writer has died".into())))
     }
 
@@ -204,24 +220,32 @@ impl Writer {
         match ran.and_then(|()| self.save()) {
             Ok(()) => match self.end() {
                 Ok(()) => batch.into_iter().for_each(|waiting| waiting.command.answer(None)),
+                Err(error) if is_constraint(&error) => {
+                    // Of an author's table, and checked no earlier. Nothing was committed.
+                    self.undo();
+                    self.one_by_one(batch, &error);
+                }
                 Err(error) => {
                     self.undo();
                     fail(batch, || uncommitted(&error));
                 }
             },
-            Err(error) if batch.len() == 1 => {
+            Err(error) => {
                 self.undo();
-                fail(batch, || undone(&error));
-            }
-            Err(_) => {
-                // One of them is bad. By itself it fails alone.
-                self.undo();
-                for waiting in batch {
-                    self.commit(vec![waiting]);
-                }
+                self.one_by_one(batch, &error);
             }
         }
         self.changes != before
+    }
+
+    /// One of a batch that was undone is bad. By itself it fails alone.
+    fn one_by_one(&mut self, batch: Vec<Waiting>, error: &rusqlite::Error) {
+        if batch.len() == 1 {
+            return fail(batch, || undone(error));
+        }
+        for waiting in batch {
+            self.commit(vec![waiting]);
+        }
     }
 
     fn begin(&mut self) -> rusqlite::Result<()> {
@@ -236,6 +260,7 @@ impl Writer {
             desk: self.desk,
             desks: &self.desks,
             memory: &mut self.memory,
+            rails: &self.rails,
             served: &mut self.served,
         };
         batch.iter_mut().try_for_each(|waiting| waiting.command.run(&mut tx))?;
@@ -264,6 +289,10 @@ impl Writer {
             let _ = self.conn.execute_batch("ROLLBACK");
         }
     }
+}
+
+fn is_constraint(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }
 
 fn cut(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {

@@ -52,9 +52,10 @@
 //! * [`tool`](prelude::tool), [`prompt`](prelude::prompt) and [`resource`](prelude::resource) make of
 //!   functions what a [`Server`](prelude::Server) offers.
 //! * [`Context`](prelude::Context) is what a durable tool can do: steps, sleeps, events, questions,
-//!   children, activities, durable state.
+//!   children, activities, durable state; and transactions, which record a step together with rows of your
+//!   own: [`in_sqlite`](prelude::in_sqlite), [`in_postgres`](prelude::in_postgres).
 //! * [`Tasks`](prelude::Tasks) is how tasks are started, watched and steered from Rust.
-//! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite`], [`postgres`], or [`memory`] for tests. It needs no
+//! * [`Engine`](prelude::Engine) runs them on a store: [`sqlite()`](fn@sqlite), [`postgres`], or [`memory`] for tests. It needs no
 //!   server: [`engine`] has a `Context` and a `Tool` of its own.
 //! * `testing`, with the feature of that name, is a kit for tests of servers: up, down, kill, a client,
 //!   effects that are counted, virtual time.
@@ -72,6 +73,7 @@ pub use run::Run;
 pub use steadfast_engine as engine;
 pub use steadfast_mcp as mcp;
 pub use steadfast_postgres as postgres;
+pub use steadfast_sqlite as sqlite;
 pub use steadfast_sqlite::{Durability, OpenError, Options};
 pub use steadfast_store as store;
 #[cfg(feature = "testing")]
@@ -103,6 +105,8 @@ pub mod prelude {
         join_all, race, race_all,
     };
     pub use steadfast_macros::{prompt, resource, tool};
+    pub use steadfast_postgres::in_postgres;
+    pub use steadfast_sqlite::in_sqlite;
 
     pub use crate::{Flags, Run};
     pub use steadfast_mcp::{

@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
-    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Join,
+    ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
@@ -24,7 +24,8 @@ pub trait Around: Send + Sync + 'static {
     fn changed(&self) -> Arc<Notify>;
 
     /// Makes a call, or doesn't. It is named like the method, but that a turn which lets go of its task is
-    /// a `park`, and a task that is read with its questions is a `get`.
+    /// a `park`, one that is taken with work is a `turn` too, and a task that is read with its questions is a
+    /// `get`.
     fn around<T: Send + 'static>(
         &self,
         call: &'static str,
@@ -69,6 +70,14 @@ impl<A: Around> Store for A {
         around!(self, call, turn, turn)
     }
 
+    fn kind(&self) -> &'static str {
+        self.inner().map_or("a store that is gone", |inner| inner.kind())
+    }
+
+    fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
+        around!(self, "turn", turn_with, turn, join)
+    }
+
     fn get_with_questions(
         &self,
         caller: Caller,
@@ -85,6 +94,7 @@ impl<A: Around> Store for A {
         fn start(task: NewTask) -> Started;
         fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();
         fn claim(claim: ClaimTasks) -> Vec<Claimed>;
+        fn begin(how: Parcel) -> Parcel;
         fn adopt(dead: Desk, poison: Poison) -> Adopted;
         fn send(caller: Caller, send: SendTo) -> Option<Touched>;
         fn answer(caller: Caller, id: TaskId, question: String, body: Vec<u8>) -> Touched;

@@ -13,6 +13,7 @@
 #[cfg(feature = "around")]
 mod around;
 mod error;
+mod join;
 mod memory;
 mod rows;
 mod size;
@@ -24,6 +25,7 @@ mod write;
 #[cfg(feature = "around")]
 pub use around::Around;
 pub use error::{Error, Refusal, Result};
+pub use join::{Join, Judge, Overruled, Parcel, Prepared, Work};
 pub use memory::{Disk, Memory};
 pub use rows::{
     ActivityRow, Caller, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Lease,

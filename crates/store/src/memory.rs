@@ -154,6 +154,10 @@ impl Store for Memory {
         self.own_desk()
     }
 
+    fn kind(&self) -> &'static str {
+        "the store in memory"
+    }
+
     fn dead(&self) -> BoxFuture<'_, Result<Vec<Desk>>> {
         Box::pin(async move { self.read(|content| Ok(content.dead())) })
     }

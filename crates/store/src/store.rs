@@ -7,13 +7,18 @@ use tokio::sync::Notify;
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, ListPage, NewTask,
-    Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo, SessionRow, Started,
-    StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, Join, ListPage,
+    NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
+    SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The answer of a store that runs no work. Nobody gets here who has looked at its kind.
+fn no_work() -> Error {
+    Error::Corrupt("this store runs no code of others in its transactions".into())
+}
 
 /// Where tasks live.
 ///
@@ -103,6 +108,30 @@ pub trait Store: Send + Sync + 'static {
     /// Events that don't continue the history are an [`Error::Corrupt`](crate::Error::Corrupt):
     /// also then nothing was written.
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>>;
+
+    /// What kind of store it is, for [work](crate::Work) that is made for one, and for people.
+    fn kind(&self) -> &'static str {
+        "a store of another kind"
+    }
+
+    /// Begins a transaction for code of an author's, where that runs before the commit; what goes in and
+    /// comes out is between this store and the [work](crate::Work) for its kind. Dropped, or if the
+    /// process dies, it is rolled back.
+    fn begin(&self, how: Parcel) -> BoxFuture<'_, Result<Parcel>> {
+        drop(how);
+        Box::pin(async { Err(no_work()) })
+    }
+
+    /// Takes a turn together with what code of an author's does in the same transaction: both are
+    /// durable, or neither, also if the process dies in the middle. The turn has no events; the one that
+    /// the work leads to is appended, as number [`first`](Turn::first).
+    ///
+    /// If the lease is stale the work is undone, or not even run. If the work fails, or was overtaken,
+    /// the turn is refused as [`Guard`](crate::Refusal::Guard); so nothing else should be in it.
+    fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
+        drop((turn, join));
+        Box::pin(async { Err(no_work()) })
+    }
 
     /// Puts everything that lies on a dead desk back on the ready pile, counting a death for each
     /// task, or sets it aside at too many; epochs are raised. Does nothing if the desk is not dead.

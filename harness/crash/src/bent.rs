@@ -12,8 +12,9 @@ use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
+    SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn,
+    Turned,
 };
 use tokio::sync::Notify;
 
@@ -45,7 +46,10 @@ pub enum Mutant {
 pub struct Bent<S: ?Sized> {
     inner: Arc<S>,
     commits: AtomicU64,
+    /// Commits with work of an author's.
+    works: AtomicU64,
     die: Option<(u64, At)>,
+    die_at_work: Option<(u64, At)>,
     on_death: Box<dyn Fn() + Send + Sync>,
     weather: Option<Weather>,
     changed: Arc<Notify>,
@@ -59,7 +63,9 @@ impl<S: Store + ?Sized> Bent<S> {
             changed: inner.changed(),
             inner,
             commits: AtomicU64::new(0),
+            works: AtomicU64::new(0),
             die: None,
+            die_at_work: None,
             on_death: Box::new(|| {}),
             weather: None,
             mutant: None,
@@ -76,6 +82,14 @@ impl<S: Store + ?Sized> Bent<S> {
     ) -> Bent<S> {
         self.die = Some((commit, at));
         self.on_death = Box::new(death);
+        self
+    }
+
+    /// The number counts only commits with work of an author's. To be said after
+    /// [`dying`](Bent::dying).
+    #[must_use]
+    pub fn at_work(mut self) -> Bent<S> {
+        self.die_at_work = self.die.take();
         self
     }
 
@@ -205,6 +219,25 @@ impl<S: Store + ?Sized> Store for Bent<S> {
     }
     fn turn(&self, turn: Turn) -> BoxFuture<'_, Result<Turned>> {
         Box::pin(self.bent_turn(turn))
+    }
+    fn kind(&self) -> &'static str {
+        self.inner.kind()
+    }
+    fn begin(&self, how: Parcel) -> BoxFuture<'_, Result<Parcel>> {
+        self.inner.begin(how)
+    }
+    fn turn_with(&self, turn: Turn, join: Join) -> BoxFuture<'_, Result<Turned>> {
+        let number = self.works.fetch_add(1, Ordering::SeqCst) + 1;
+        Box::pin(async move {
+            if self.die_at_work == Some((number, At::Before)) {
+                self.perish().await;
+            }
+            let result = self.around(self.inner.turn_with(turn, join)).await;
+            if self.die_at_work == Some((number, At::After)) {
+                self.perish().await;
+            }
+            result
+        })
     }
     fn adopt(&self, dead: Desk, poison: Poison) -> BoxFuture<'_, Result<Adopted>> {
         Box::pin(self.around(self.inner.adopt(dead, poison)))

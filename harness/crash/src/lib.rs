@@ -1,6 +1,7 @@
 //! Kills Steadfast at every boundary and at random, and counts effects exactly.
 //!
 //! * [`everything`] is one task with every durable operation in it, for sweeps over all boundaries.
+//! * [`booking`] is one with transactions: rows of its own that are committed with their steps.
 //! * [`workload`] and [`driver`] are thousands of tasks of several kinds and whoever starts,
 //!   answers, signals and cancels them; [`check`] compares what happened with what may have.
 //! * [`Ledger`] is where effects and acknowledgements are noted, outside the process that dies.
@@ -8,6 +9,7 @@
 //! * [`Bent`] is a store that dies, fails, loses answers, or is wrong on purpose.
 
 mod bent;
+pub mod booking;
 pub mod check;
 pub mod driver;
 pub mod everything;

@@ -96,6 +96,12 @@ pub enum Effect {
         /// Which key.
         key: String,
     },
+    /// Commit what a step did in a transaction of the store, whose end this is. Refused if it failed
+    /// there, or was overtaken.
+    Join {
+        /// Which.
+        op: OpId,
+    },
     /// Send an event to another task.
     Send {
         /// To whom.

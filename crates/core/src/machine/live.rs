@@ -93,7 +93,10 @@ impl Machine {
 
     fn open_question(&mut self, op: OpId, ask: &Ask) {
         let is_open = |o: &Op| {
-            matches!((&o.call, &o.phase), (Call::Ask(_), Phase::Waiting { .. } | Phase::Deferred))
+            matches!(
+                (&o.call, &o.phase),
+                (Call::Ask(_), Phase::Waiting { .. } | Phase::Deferred { .. })
+            )
         };
         let open = self.ops.values().filter(|o| is_open(o)).count();
         if open >= self.limits.open_questions {
@@ -227,7 +230,7 @@ impl Machine {
                         record: Record { at: self.wall, event: Event::QuestionExpired { op: id } },
                         effect: Effect::ExpireQuestion { op: id, key },
                     });
-                    self.set(id, Phase::Deferred);
+                    self.set(id, Phase::Deferred { attempt: 1 });
                 }
                 _ => {
                     self.set(id, Phase::Replayed);
@@ -305,7 +308,7 @@ impl Machine {
         }
     }
 
-    fn clear_trouble(&mut self, op: OpId) {
+    pub(super) fn clear_trouble(&mut self, op: OpId) {
         if let Some(held) = self.ops.get_mut(&op) {
             held.trouble = None;
         }
@@ -325,7 +328,7 @@ impl Machine {
         self.clock(wall);
         let running = self.running(op, &[Kind::StateWrite]);
         let Some((Call::StateUpdate { scope, key }, _)) = running else { return };
-        self.set(op, Phase::Deferred);
+        self.set(op, Phase::Deferred { attempt: 1 });
         let event = Event::StateWritten { op, scope, key: key.clone(), value: value.clone() };
         self.deferred.push(Deferred {
             op,
@@ -355,7 +358,8 @@ impl Machine {
     pub fn apply(&mut self, message: Message, wall: Timestamp) {
         self.clock(wall);
         let waits = |op: Option<&Op>, kind: Kind| {
-            let waits = |op: &Op| matches!(op.phase, Phase::Waiting { .. } | Phase::Deferred);
+            let waits =
+                |op: &Op| matches!(op.phase, Phase::Waiting { .. } | Phase::Deferred { .. });
             op.is_some_and(|op| op.call.kind() == kind && waits(op))
         };
         match message {

@@ -14,6 +14,7 @@
 mod effect;
 mod end;
 mod halt;
+mod join;
 mod live;
 mod op;
 mod recorded;

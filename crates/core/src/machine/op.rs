@@ -53,7 +53,9 @@ pub(super) enum Phase {
         until: Option<Timestamp>,
     },
     /// Its end is in a commit under way that may still be refused.
-    Deferred,
+    Deferred {
+        attempt: u32,
+    },
     Done(Outcome),
 }
 

@@ -105,7 +105,7 @@ impl Machine {
     /// Takes what the next commit must hold.
     pub fn take_turn(&mut self) -> Turn {
         let first = self.appended - self.pending.len() as u64;
-        let deferred = std::mem::take(&mut self.deferred);
+        let deferred = self.take_deferred();
         if !deferred.is_empty() {
             self.deliveries.push_back((self.now, Delivery::Undecided { first }));
         }
@@ -171,11 +171,11 @@ impl Machine {
         if turn.deferred.is_empty() {
             self.decide(turn);
         }
-        let held = self.ops.get(&op).filter(|held| matches!(held.phase, Phase::Deferred));
-        let Some(held) = held else { return false };
+        let Some(held) = self.ops.get(&op) else { return false };
+        let Phase::Deferred { attempt } = held.phase else { return false };
         let again = !matches!(held.call, Call::Ask(_));
         let phase = if again {
-            Phase::Gated { gate: 0, attempt: 1 }
+            Phase::Gated { gate: 0, attempt }
         } else {
             // The answer that got in first is in the inbox.
             Phase::Waiting { until: None }
@@ -204,7 +204,7 @@ impl Machine {
             open = true;
             match &op.phase {
                 Phase::Waiting { .. } => asked |= matches!(op.call, Call::Ask(_)),
-                Phase::Deferred if matches!(op.call, Call::Ask(_)) => asked = true,
+                Phase::Deferred { .. } if matches!(op.call, Call::Ask(_)) => asked = true,
                 // Held by the code, which does not wait for them now.
                 Phase::New | Phase::Done(_) | Phase::Backoff { .. } => {}
                 Phase::Gated { .. } if matches!(op.call, Call::StateWait { .. }) => {}

@@ -21,6 +21,8 @@ pub(crate) enum Ended {
     Read(Option<Json>),
     Proposed(Option<Json>, u64),
     Checked(Option<Option<Json>>),
+    /// A step whose end is committed with what it did.
+    Joins,
 }
 
 /// Where closures run: told of each start, and asked for the end.
@@ -84,6 +86,7 @@ impl Op {
             Ended::Read(value) => machine.state_read(id, value, wall),
             Ended::Proposed(value, expect) => machine.state_proposed(id, value, expect, wall),
             Ended::Checked(met) => machine.condition_checked(id, met, wall),
+            Ended::Joins => machine.step_joins(id, wall),
         }
     }
 }

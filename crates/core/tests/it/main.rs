@@ -8,6 +8,7 @@ mod code;
 mod durable;
 mod fuzz;
 mod golden;
+mod joins;
 mod limits;
 mod matching;
 mod program;

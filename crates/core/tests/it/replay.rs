@@ -87,6 +87,18 @@ impl Life {
     /// The turn under way reaches the store; the machine is told if it still lives.
     fn land(&mut self, told: bool) -> Option<After> {
         let (mut turn, consumed) = self.flight.take()?;
+        if let Some(op) = turn.joint() {
+            assert_eq!((turn.records().count(), turn.effects.len()), (1, 0), "it is not alone");
+            let result = self.store.borrow_mut().joins(op);
+            let mut machine = self.shared.machine.borrow_mut();
+            match (result, turn.deferred[0].record.event.clone()) {
+                (Some(result), Event::StepCompleted { name, .. }) => {
+                    let wall = self.store.borrow().at();
+                    turn.set_joint(machine.joined(op, name, result, wall));
+                }
+                _ => drop(machine.refused(&mut turn, op)),
+            }
+        }
         loop {
             let refused = self.store.borrow().refuses(&turn);
             let Some(op) = refused else { break };

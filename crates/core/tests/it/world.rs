@@ -6,8 +6,8 @@ use std::{
 };
 
 use steadfast_core::{
-    Action, Answer, Call, Effect, Event, Failure, FailureKind, Json, Kind, Message, OpId, Outcome,
-    Record, Scope, StepGrant, TaskId, Timestamp, Turn, decode, encode,
+    Action, Answer, Call, Effect, Event, Failure, FailureKind, Json, Kind, Message, Mode, OpId,
+    Outcome, Record, Scope, StepGrant, TaskId, Timestamp, Turn, decode, encode,
 };
 
 use crate::{
@@ -235,8 +235,23 @@ impl Store {
                 let version = self.state.get(key).map_or(0, |(version, _)| *version);
                 (version != *expect).then_some(*op)
             }
+            // Decided when it lands.
+            Effect::Join { .. } => None,
             other => panic!("{other:?} can't be refused"),
         })
+    }
+
+    /// The work of a step is committed with its turn, or rolled back: then it runs again.
+    pub(crate) fn joins(&mut self, op: OpId) -> Option<Json> {
+        if self.dice.chance(70) {
+            return Some(number(self.dice.below(1000) as u64));
+        }
+        let again: Vec<Attempt> = self.open.iter().filter(|a| a.0 == op).copied().collect();
+        for attempt in again {
+            self.open.remove(&attempt);
+            *self.lost.entry(attempt).or_default() += 1;
+        }
+        None
     }
 
     /// Makes a turn durable.
@@ -305,6 +320,7 @@ impl Store {
                 self.watches.remove(&key);
             }
             Effect::Send { id, .. } => self.ask_once(format!("sent {id}")),
+            Effect::Join { op } => self.ask_once(format!("joined {run} {op}")),
         }
     }
 
@@ -343,6 +359,7 @@ impl Store {
                 let value = self.state.get(key).and_then(|(_, value)| value.clone());
                 Ended::Checked(value.map(Some))
             }
+            Call::Step { mode: Mode::AtLeastOnce, .. } if self.dice.chance(20) => Ended::Joins,
             _ => Ended::Step(self.outcome()),
         }
     }

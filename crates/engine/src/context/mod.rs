@@ -9,6 +9,7 @@ mod second;
 mod signal;
 mod state;
 mod step;
+mod transaction;
 
 use std::{
     collections::BTreeMap,
@@ -34,6 +35,8 @@ use steadfast_core::{
 use steadfast_store::TaskKey;
 pub use step::{Attempt, Step, StepFn};
 use tokio_util::sync::CancellationToken;
+pub use transaction::Transaction;
+pub(crate) use transaction::{Came, Joint, Verdict};
 
 use crate::{Error, Result, engine::Core, limits::clip, registry::payload};
 
@@ -73,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) asked: Option<Box<Mutex<Asked>>>,
     /// A closure is being run for the second time: what it says has been said.
     pub(crate) muted: AtomicBool,
+    /// What transactions are to commit together with their ends.
+    pub(crate) joints: Mutex<BTreeMap<OpId, Joint>>,
 }
 
 /// What a task's code asked for, by number.
@@ -103,6 +108,7 @@ impl Shared {
             cancel: self.cancel.clone(),
             asked: Some(Box::default()),
             muted: AtomicBool::new(false),
+            joints: Mutex::default(),
         }
     }
 
@@ -110,6 +116,10 @@ impl Shared {
     pub(crate) fn asked(&self) -> Asked {
         let asked = self.asked.as_ref().map(|asked| asked.lock());
         asked.map(|asked| asked.unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn joints(&self) -> MutexGuard<'_, BTreeMap<OpId, Joint>> {
+        self.joints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

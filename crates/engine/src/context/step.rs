@@ -268,11 +268,11 @@ pub(super) async fn run<'a, Args, F: StepFn<'a, Args>>(
 
 /// Tells the machine while the closure's own future is polled, so that a durable operation inside
 /// a step is noticed.
-struct Inside<'s, T> {
-    shared: &'s Shared,
-    name: &'s str,
-    muted: bool,
-    future: Pin<Box<dyn Future<Output = T> + Send + 's>>,
+pub(super) struct Inside<'s, T> {
+    pub(super) shared: &'s Shared,
+    pub(super) name: &'s str,
+    pub(super) muted: bool,
+    pub(super) future: Pin<Box<dyn Future<Output = T> + Send + 's>>,
 }
 
 impl<T> Future for Inside<'_, T> {

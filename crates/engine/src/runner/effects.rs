@@ -11,14 +11,21 @@ use crate::{
     tasks::{cancel_write, new_child},
 };
 
-pub(super) fn convert(shared: &Arc<Shared>, effect: &Effect, now: Timestamp) -> store::Effect {
+/// `None` for what the store is told by another call.
+pub(super) fn convert(
+    shared: &Arc<Shared>,
+    effect: &Effect,
+    now: Timestamp,
+) -> Option<store::Effect> {
     let notice = |scope: Scope, key: &String| {
         blob::write(&Message::StateChanged { scope, key: key.clone() })
     };
     let bytes = |value: &Option<steadfast_core::Json>| {
         value.as_ref().map(|json| json.text().as_bytes().to_vec())
     };
-    match effect {
+    Some(match effect {
+        // See `joint`.
+        Effect::Join { .. } => return None,
         Effect::OpenQuestion { op, ask } => {
             store::Effect::OpenQuestion { key: ask.key.clone(), op: *op, body: blob::write(ask) }
         }
@@ -86,7 +93,7 @@ pub(super) fn convert(shared: &Arc<Shared>, effect: &Effect, now: Timestamp) -> 
                 payload: payload.clone(),
             }),
         },
-    }
+    })
 }
 
 /// A task that is cancelled by another is kept as long as its own tool says, and what it last said

@@ -2,6 +2,7 @@
 
 mod cleanup;
 mod effects;
+mod joint;
 mod nudge;
 mod park;
 mod rehearsal;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Context,
     blob::{self, About},
-    context::{Shared, Wakers},
+    context::{Shared, Verdict, Wakers},
     dispatch::sleep_until,
     engine::Core,
     registry::BoxFuture,
@@ -76,6 +77,8 @@ struct Flight {
     consumed: i64,
     shown: (Status, View),
     ended: Option<Ended>,
+    /// What became of the work that was committed with it.
+    verdict: Option<Verdict>,
     result: Result<Turned, steadfast_store::Error>,
 }
 
@@ -247,6 +250,7 @@ impl Runner {
             cancel: CancellationToken::new(),
             asked: validates.then(Default::default),
             muted: Default::default(),
+            joints: Default::default(),
         });
         let context = Context { shared: shared.clone() };
         let input = input.unwrap_or_else(steadfast_core::Json::null);

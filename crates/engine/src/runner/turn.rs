@@ -8,12 +8,15 @@ use steadfast_core::{
 };
 use steadfast_store::{After, Error, Lease, Refusal, TaskRow, Turned};
 
-use super::{Ended, Flight, Frozen, Runner, Then, effects};
+use super::{Ended, Flight, Frozen, Runner, Then, effects, joint};
 use crate::{
     blob::{self, End},
     engine::Core,
     runner::Nudge,
 };
+
+/// How long to wait for a store that is not available.
+pub(super) const UNAVAILABLE: Duration = Duration::from_millis(200);
 
 /// How a task ends, as its last turn says it.
 struct Ending {
@@ -111,6 +114,9 @@ impl Runner {
     /// goes out again must not speak of those that came after it: they are in the next one.
     fn launch(&mut self, turn: Turn, applied: i64) {
         self.hold = !turn.deferred.is_empty();
+        let joint = turn.joint().map(|op| (op, self.shared.joints().remove(&op)));
+        // Messages are consumed by a turn of the store's own.
+        let applied = if joint.is_some() { self.consumed } else { applied };
         self.keep_for_rehearsal(&turn);
         let now = self.core.world.now();
         let ending = ending(&turn);
@@ -145,8 +151,13 @@ impl Runner {
             }),
             shown: shown.clone(),
             turn,
+            verdict: None,
             result: Ok(Turned::default()),
         };
+        if let Some((op, joint)) = joint {
+            self.commit = Some(Box::pin(joint::commit(store, first, flight, op, joint)));
+            return;
+        }
         // An ordinary commit: one try. What to do about a store that is not available is decided
         // when it is back.
         self.commit = Some(Box::pin(async move {
@@ -160,7 +171,11 @@ impl Runner {
     /// A commit is back.
     pub(super) async fn landed(&mut self, flight: Flight) -> Option<Then> {
         self.hold = false;
-        let Flight { mut turn, consumed, shown, ended, result } = flight;
+        let Flight { mut turn, consumed, shown, ended, verdict, result } = flight;
+        let result = match verdict {
+            None => result,
+            Some(verdict) => Box::pin(self.judged(&mut turn, &verdict, result)).await,
+        };
         match result {
             Ok(turned) => {
                 self.consumed = consumed;
@@ -222,7 +237,7 @@ impl Runner {
             }
             Err(Error::Unavailable(reason)) => {
                 tracing::warn!(task = %self.shared.id, reason, "a commit was not taken; trying again");
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(UNAVAILABLE).await;
                 self.launch(turn, consumed);
                 None
             }
@@ -316,7 +331,7 @@ impl Write<'_> {
             view: self.view.map(|(status, view)| (*status, blob::write(view))),
             progress: self.progress,
             effects: all
-                .map(|effect| effects::convert(shared, effect, self.at))
+                .filter_map(|effect| effects::convert(shared, effect, self.at))
                 .chain(notices(self.turn).map(|body| shared.core.post(body, self.at)))
                 .collect(),
             after: match self.ending {
@@ -344,7 +359,7 @@ pub(super) async fn insist(
             Ok(turned) => return Some(turned),
             Err(Error::Unavailable(reason)) => {
                 tracing::warn!(reason, "a commit was not taken; trying again");
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(UNAVAILABLE).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "a commit was refused");

@@ -9,8 +9,8 @@ use tokio::{
 
 use super::Store;
 use crate::{
-    OpenError, Options, address::Address, conn::Conn, core::Core, lane::Lane, life::live,
-    read::Readers, schema, solo, writer::Writer,
+    OpenError, Options, address::Address, conn::Conn, core::Core, join::Pool, lane::Lane,
+    life::live, read::Readers, schema, solo, writer::Writer,
 };
 
 /// The thread of a handle. It ends when the queue is closed and empty, or at once when it is told.
@@ -48,6 +48,7 @@ impl Store {
         };
         Ok(Store {
             readers: Readers::new(Arc::clone(&parts.core)),
+            pool: Pool::new(&parts.core),
             core: parts.core,
             solo: parts.solo,
             life: std::sync::Mutex::new(Some(Life { stop, thread })),

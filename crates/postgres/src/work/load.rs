@@ -114,6 +114,8 @@ pub(crate) const ACTIVITY_KEYS: &str =
 pub(crate) enum Begun {
     /// Its transaction, with the number of the batch.
     New { desk: i64, lane: i16 },
+    /// The same in a transaction that somebody else has begun.
+    Joined { desk: i64, lane: i16 },
     /// It goes on in the transaction that there is.
     Same { desk: i64, moment: i64 },
 }
@@ -145,8 +147,10 @@ pub(crate) async fn load<'b>(
 
     let mut pipe = Pipe::default();
     let mut fence = None;
-    if let Begun::New { desk, lane } = begun {
-        pipe.add("BEGIN", &[]);
+    if let Begun::New { desk, lane } | Begun::Joined { desk, lane } = begun {
+        if matches!(begun, Begun::New { .. }) {
+            pipe.add("BEGIN", &[]);
+        }
         fence = Some(pipe.add(FENCE, &[desk, lane]));
         if needs.keeps {
             pipe.add(locks::EXCLUSIVE, &[&locks.class, &locks::KEPT]);
@@ -196,7 +200,7 @@ pub(crate) async fn load<'b>(
         |at: Option<usize>| at.map(|at| std::mem::take(&mut rows[at])).unwrap_or_default();
     let (desk, batch, moment) = match *begun {
         Begun::Same { desk, moment } => (desk, 0, moment),
-        Begun::New { desk, .. } => match take(fence).first() {
+        Begun::New { desk, .. } | Begun::Joined { desk, .. } => match take(fence).first() {
             Some(row) => (desk, row.try_get(0)?, row.try_get(1)?),
             None => return Ok(None),
         },

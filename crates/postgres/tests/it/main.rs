@@ -17,5 +17,6 @@ mod proxy;
 mod secure;
 mod suite;
 mod told;
+mod transactions;
 mod trouble;
 mod versions;

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use clap::Parser;
 use steadfast_crash::{
     At, Bent, Ledger, Place,
+    booking::{self, Stop},
     driver::{self, Job},
     everything::{self, Finale},
     workload,
@@ -40,6 +41,12 @@ struct Args {
     /// Instead of the workload, one task with everything in it: complete, fail or cancelled.
     #[arg(long)]
     everything: Option<String>,
+    /// Instead of the workload, one task that books payments in transactions; `--die` counts these.
+    #[arg(long)]
+    booking: bool,
+    /// Abort in a transaction, as in `before-sql:book` or `after-sql:settle`.
+    #[arg(long)]
+    stop: Option<String>,
     /// Abort before or after a commit, as in `before:12`.
     #[arg(long)]
     die: Option<String>,
@@ -56,9 +63,21 @@ async fn main() -> Result<(), Error> {
     let mut bent = Bent::new(inner.clone());
     if let Some((number, at)) = args.die.as_deref().and_then(death) {
         bent = bent.dying(number, at, || std::process::abort());
+        if args.booking {
+            bent = bent.at_work();
+        }
     }
     let store = Arc::new(bent);
     let builder = Engine::builder(store.clone());
+    if args.booking {
+        let stop = args.stop.as_deref().and_then(stop);
+        let engine = booking::tools(builder, &ledger, &place, stop).start();
+        let end = booking::play(&engine.tasks(Principal::new("ada")?)).await?;
+        engine.shutdown(Duration::from_secs(5)).await;
+        let output = end.output.as_ref().map_or("-", |output| output.text());
+        println!("{} {} {output}", store.commits(), end.status);
+        return Ok(());
+    }
     if let Some(finale) = args.everything.as_deref().and_then(finale) {
         let engine = everything::tools(builder, &ledger).start();
         let tasks = engine.tasks(Principal::new("ada")?);
@@ -96,6 +115,12 @@ fn death(text: &str) -> Option<(u64, At)> {
     let (side, number) = text.split_once(':')?;
     let at = if side == "before" { At::Before } else { At::After };
     Some((number.parse().ok()?, at))
+}
+
+fn stop(text: &str) -> Option<(Stop, String)> {
+    let (side, name) = text.split_once(':')?;
+    let stop = if side == "before-sql" { Stop::BeforeSql } else { Stop::AfterSql };
+    Some((stop, name.into()))
 }
 
 fn finale(text: &str) -> Option<Finale> {

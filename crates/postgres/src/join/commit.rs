@@ -1,0 +1,175 @@
+//! The turn in the author's transaction, and its commit.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_core::OpId;
+use steadfast_store::{Error, Join, Refusal, Result, Turn, Turned};
+use tokio::time::Instant;
+
+use super::{Isolation, Ready, pool::Open};
+use crate::{
+    conn::Conn,
+    core::Core,
+    error::{Fault, Remedy, cause, remedy, undone},
+    queue::Apply,
+    work::{Begun, Needs, News, load, save},
+    write::TakeTurn,
+};
+
+/// Why a transaction was not committed, as far as is known.
+enum Setback {
+    /// The store said no.
+    Refused(Error),
+    /// Others were in the way.
+    Overtaken(String),
+    /// PostgreSQL failed before the commit, or refused it.
+    Failed(tokio_postgres::Error),
+    /// The connection was lost while it committed what would lead to this.
+    Lost(Turned),
+}
+
+impl From<tokio_postgres::Error> for Setback {
+    fn from(error: tokio_postgres::Error) -> Setback {
+        match remedy(&error) {
+            Remedy::Again => Setback::Overtaken(cause(&error)),
+            _ => Setback::Failed(error),
+        }
+    }
+}
+
+/// Takes a turn together with what an author's code did: to its end even if the caller gives up.
+pub(crate) async fn turn_with(core: &Arc<Core>, turn: Turn, join: Join) -> Result<Turned> {
+    let Join { op, parcel } = join;
+    let Ok(ready) = parcel.downcast::<Ready>() else {
+        return Err(Error::Corrupt("this work is not for PostgreSQL".into()));
+    };
+    let own = Arc::clone(core);
+    let done = core.runtime.spawn(async move { commit(&own, *ready, turn, op).await });
+    done.await.unwrap_or_else(|_| Err(Error::Unknown("the handle was closed meanwhile".into())))
+}
+
+async fn commit(core: &Core, ready: Ready, turn: Turn, op: OpId) -> Result<Turned> {
+    let Ready { open, event } = ready;
+    let turn = TakeTurn(Turn { events: vec![event], ..turn });
+    let setback = match attempt(core, &open, &turn).await {
+        Ok(turned) => {
+            open.committed();
+            return Ok(turned);
+        }
+        Err(setback) => setback,
+    };
+    // What was remembered may be what was wrong.
+    core.cards.forget();
+    match setback {
+        Setback::Refused(error) => Err(error),
+        Setback::Overtaken(why) => {
+            tracing::debug!(why, "a transaction was overtaken");
+            Err(Refusal::Guard(op).into())
+        }
+        Setback::Failed(error) => Err(undone(&error)),
+        Setback::Lost(turned) => {
+            open.give_up();
+            drop(open);
+            let committed = look_up(core, &turn.0).await?;
+            tracing::info!(committed, "found out how a transaction ended");
+            if !committed {
+                return Err(Refusal::Guard(op).into());
+            }
+            core.ring(News::Urgent);
+            Ok(turned)
+        }
+    }
+}
+
+/// Checks that the task is held here, under the locks that keep it so, and writes and commits the turn.
+async fn attempt(
+    core: &Core,
+    open: &Open,
+    turn: &TakeTurn,
+) -> std::result::Result<Turned, Setback> {
+    let conn: &Conn = &open.conn;
+    let desk = core.desk();
+    let mut needs = Needs::default();
+    turn.needs(&mut needs, &core.cards);
+    let mut begun = Begun::Joined { desk, lane: open.lane() };
+    loop {
+        let loaded = load(conn, &needs, &begun, &core.locks).await?;
+        let Some((mut work, _, moment)) = loaded else {
+            return Err(match open.isolation() {
+                Isolation::ReadCommitted => Setback::Refused(Refusal::Fenced.into()),
+                // It may have been so at the moment that this transaction sees, and no longer.
+                _ => Setback::Overtaken("the lease of this process was over".into()),
+            });
+        };
+        let outcome = turn.apply(&mut work);
+        if !work.is_complete() {
+            let missing = std::mem::take(&mut work.missing);
+            drop(work);
+            if missing.locks() {
+                // Only an effect of the turn could ask for that, and there is none.
+                let error = Error::Corrupt("a turn with work has other effects".into());
+                return Err(Setback::Refused(error));
+            }
+            begun = Begun::Same { desk, moment };
+            needs.add(missing);
+            continue;
+        }
+        let turned = match outcome {
+            Ok(turned) => turned,
+            Err(Fault::Refused(error)) => return Err(Setback::Refused(error)),
+            Err(Fault::Miss) => return Err(Setback::Overtaken("something was missing".into())),
+        };
+        return match save(conn, &work).await {
+            Ok(()) => {
+                core.cards.keep(work.ends());
+                core.ring(work.news);
+                Ok(turned)
+            }
+            Err(error) if remedy(&error) == Remedy::Reconnect => Err(Setback::Lost(turned)),
+            Err(error) => Err(error.into()),
+        };
+    }
+}
+
+/// Finds out whether a turn was committed whose answer was lost: its event is there, or it is not.
+///
+/// Its transaction has locked the task's row before it was let go on to its commit. So whoever gets that
+/// row sees it decided, one way or the other.
+async fn look_up(core: &Core, turn: &Turn) -> Result<bool> {
+    let limit = Instant::now() + core.options.patience;
+    loop {
+        match look(core, turn).await {
+            Ok(Some(committed)) => return Ok(committed),
+            Ok(None) => {
+                let text =
+                    "a transaction's connection was lost during its commit, and its task is gone";
+                return Err(Error::Unknown(text.into()));
+            }
+            Err(why) if Instant::now() >= limit => {
+                let text = format!("a transaction's connection was lost during its commit: {why}");
+                return Err(Error::Unknown(text));
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+/// Whether the event of the turn is recorded; `None` if the task is gone.
+async fn look(core: &Core, turn: &Turn) -> std::result::Result<Option<bool>, String> {
+    const LOCK: &str = "SELECT FROM task WHERE key = $1 FOR UPDATE";
+    const EVENT: &str = "SELECT body FROM event WHERE task = $1 AND seq = $2";
+    let conn = Conn::open(&core.address, &core.options).await.map_err(|e| e.to_string())?;
+    let (key, seq) = (turn.lease.key.0, i64::try_from(turn.first).unwrap_or(i64::MAX));
+    let found = async {
+        conn.run("BEGIN").await?;
+        let task = conn.first(LOCK, &[&key]).await?;
+        let event = conn.first(EVENT, &[&key, &seq]).await?;
+        conn.run("ROLLBACK").await?;
+        let body = match event {
+            Some(row) => Some(row.try_get::<_, Vec<u8>>(0)?),
+            None => None,
+        };
+        Ok(task.map(|_| body.as_ref() == turn.events.first()))
+    };
+    found.await.map_err(|e: tokio_postgres::Error| cause(&e))
+}
