@@ -19,6 +19,7 @@
 //!   in common: what becomes of a transaction that fails, and how a lost answer to a commit is found.
 //! * `read` is answered from connections of its own.
 //! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do.
+//! * `moving` gives out all that is in a schema, to be moved to another store, and takes it in.
 //! * `schema` has the tables.
 
 mod address;
@@ -29,6 +30,7 @@ mod error;
 mod lane;
 mod life;
 mod locks;
+mod moving;
 mod options;
 mod password;
 mod queue;

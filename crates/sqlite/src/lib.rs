@@ -16,6 +16,7 @@
 //!   of their own.
 //! * `desk` is who is alive: a lock file per handle, in the directory `<file>.desks`. Removing that
 //!   directory while a process runs makes it look dead.
+//! * `moving` gives out all that is in a file, to be moved to another store, and takes it in.
 //! * `schema` has the tables, and says where a task lies and how events are found.
 
 mod asks;
@@ -24,6 +25,7 @@ mod desk;
 mod error;
 mod history;
 mod memory;
+mod moving;
 mod options;
 mod place;
 mod queue;

@@ -9,8 +9,15 @@ use tokio::{
 
 use super::Store;
 use crate::{
-    OpenError, Options, address::Address, conn::Conn, core::Core, lane::Lane, life::live,
-    read::Readers, schema, solo, writer::Writer,
+    OpenError, Options,
+    address::Address,
+    conn::Conn,
+    core::{Core, stand_up},
+    lane::Lane,
+    life::live,
+    read::Readers,
+    schema, solo,
+    writer::Writer,
 };
 
 /// The thread of a handle. It ends when the queue is closed and empty, or at once when it is told.
@@ -121,6 +128,12 @@ async fn open(options: Options) -> Result<Opened, OpenError> {
     let core = Core::new(options, address, &writing, Handle::current())
         .await
         .map_err(|e| OpenError::failed(&e))?;
+    // Who closes a store to move it looks for desks after that. So either it sees this one, or this one sees
+    // that the store is closed.
+    if let Err(error) = schema::refuse_moved(&writing.client, &core.options).await {
+        stand_up(&writing, core.desk()).await;
+        return Err(error);
+    }
     let lane = |number, conn| Lane::new(Arc::clone(&core), number, conn);
     let writers = [Writer(lane(0, writing)), Writer(lane(1, second))];
     let solo = solo::Desk::new(lane(2, solo));
