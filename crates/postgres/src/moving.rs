@@ -6,6 +6,8 @@ mod read;
 mod rows;
 mod write;
 
+use std::time::{Duration, Instant, SystemTime};
+
 use steadfast_store::moving::{Error, Purpose, Reader, Result, Sink, Tally};
 use tokio_postgres::Client;
 
@@ -18,7 +20,31 @@ fn failed(error: tokio_postgres::Error) -> Error {
 }
 
 /// Processes that have the store open, or were heard of so lately that they may.
-const ALIVE: &str = concat!("SELECT d.n, d.process FROM desk d WHERE ", alive!(), " ORDER BY d.n");
+const ALIVE: &str =
+    concat!("SELECT d.n, d.process, d.until FROM desk d WHERE ", alive!(), " ORDER BY d.n");
+
+/// How long to wait for the leases of processes that say nothing, and how often to look.
+const PATIENCE: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits as long as all that have the store open may be dead: none of them says that it is alive.
+///
+/// A process that was stopped a moment ago is taken for alive until its lease is over, and those who move a
+/// store have just stopped its servers.
+async fn wait_for_the_dead(client: &Client) -> Result<()> {
+    let limit = Instant::now() + PATIENCE;
+    let mut before: Option<Vec<(i64, SystemTime)>> = None;
+    loop {
+        let rows = client.query(ALIVE, &[]).await.map_err(failed)?;
+        let alive: Vec<_> = rows.iter().map(|row| (row.get(0), row.get(2))).collect();
+        let spoke = before.is_some_and(|before| alive.iter().any(|one| !before.contains(one)));
+        if alive.is_empty() || spoke || Instant::now() > limit {
+            return Ok(());
+        }
+        before = Some(alive);
+        tokio::time::sleep(LOOK).await;
+    }
+}
 
 /// Who they are, in words.
 async fn company(client: &Client) -> Result<Option<String>> {
@@ -119,6 +145,7 @@ impl Options {
 
     async fn take_in(&self, link: &Link, from: &mut Reader) -> Result<Tally> {
         link.begin("BEGIN").await?;
+        wait_for_the_dead(&link.client).await?;
         if let Some(by) = company(&link.client).await? {
             return Err(Error::import_in_use(self.name(), by));
         }

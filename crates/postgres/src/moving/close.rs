@@ -2,7 +2,7 @@
 
 use steadfast_store::moving::{Error, Result};
 
-use super::{Link, company, failed};
+use super::{Link, company, failed, wait_for_the_dead};
 use crate::{
     Options,
     schema::{self, MOVED},
@@ -14,6 +14,9 @@ impl Options {
     /// In this order: it is closed, then desks are looked for. A process that opens it takes a desk first and
     /// looks whether it is closed then, so that one of the two sees the other.
     pub(super) async fn close(&self, link: &Link, to: &str) -> Result<bool> {
+        link.begin("BEGIN READ ONLY").await?;
+        wait_for_the_dead(&link.client).await?;
+        link.run("COMMIT").await?;
         let done = self.try_close(link, to).await;
         if done.is_err() {
             let _ = link.run("ROLLBACK").await;

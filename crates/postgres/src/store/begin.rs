@@ -108,7 +108,8 @@ async fn stop(stopped: &mut oneshot::Receiver<()>) {
 /// A desk that was given back need not be waited for.
 async fn leave(core: &Core) -> Result<(), OpenError> {
     let conn = Conn::open(&core.address, &core.options).await?;
-    let sql = "UPDATE desk SET until = clock_timestamp() WHERE n = $1";
+    // Without a lease, so that it is not taken for alive because the server has just started either.
+    let sql = "UPDATE desk SET until = clock_timestamp(), lease = '0' WHERE n = $1";
     conn.query(sql, &[&core.desk()]).await.map_err(|e| OpenError::failed(&e))?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use steadfast_crash::{
     Ledger, Place,
     check::{Expect, check},
 };
-use steadfast_store::moving::{self, Reader, Writer};
+use steadfast_store::moving::{Reader, Writer};
 
 use crate::home::move_away;
 
@@ -46,23 +46,17 @@ fn live(place: &Place, ledger: &Path, life: u32, entries: usize) {
     child.wait().unwrap();
 }
 
-/// All that is there, when its process is taken for dead.
+/// All that is there. The process that was just killed is waited for, until it is taken for dead.
 async fn export(place: &Place) -> Vec<u8> {
-    let limit = Instant::now() + Duration::from_secs(30);
-    loop {
-        let mut writer = Writer::new(Vec::new(), "test", 1).unwrap();
-        let mut sink = |record| writer.put(&record);
-        let done = match place.postgres() {
-            Some(options) => options.export(&move_away(), &mut sink).await,
-            None => steadfast_sqlite::Options::new(&place.store).export(&move_away(), &mut sink),
-        };
-        match done {
-            Ok(()) => return writer.finish().unwrap().0,
-            Err(moving::Error::InUse { .. }) if Instant::now() < limit => {}
-            Err(error) => panic!("{error}"),
+    let mut writer = Writer::new(Vec::new(), "test", 1).unwrap();
+    let mut sink = |record| writer.put(&record);
+    match place.postgres() {
+        Some(options) => options.export(&move_away(), &mut sink).await.unwrap(),
+        None => {
+            steadfast_sqlite::Options::new(&place.store).export(&move_away(), &mut sink).unwrap();
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    writer.finish().unwrap().0
 }
 
 async fn import(place: &Place, file: Vec<u8>) {
