@@ -81,6 +81,17 @@ fn letter(to: &str, body: &[u8], keep: Option<i64>) -> SendTo {
     SendTo { id: id(to), body: body.into(), keep_until: keep.map(at) }
 }
 
+fn cancel() -> Cancel {
+    Cancel {
+        at: at(3),
+        event: b"{\"cancelled\":1}".to_vec(),
+        view: b"{}".to_vec(),
+        end: b"cancelled".to_vec(),
+        tell: b"told".to_vec(),
+        expires: None,
+    }
+}
+
 /// Fills a store: tasks wherever one can lie, and all that belongs to them and to clients.
 async fn fill(store: &dyn Store) -> Names {
     let names = Names {
@@ -204,15 +215,7 @@ async fn state_and_ends(store: &dyn Store) {
     let failed = After::End { status: Status::Failed, expires, end: outcome, tell, keep: true };
     store.turn(turn(lease, vec![], failed)).await.unwrap();
     held(store, task("cancelled")).await;
-    let cancel = Cancel {
-        at: at(3),
-        event: b"{\"cancelled\":1}".to_vec(),
-        view: b"{}".to_vec(),
-        end: b"cancelled".to_vec(),
-        tell: b"told".to_vec(),
-        expires: None,
-    };
-    store.cancel(operator(), id("cancelled"), cancel).await.unwrap();
+    store.cancel(operator(), id("cancelled"), cancel()).await.unwrap();
     let lease = held(store, task("removed")).await;
     store.turn(turn(lease, vec![], end(b""))).await.unwrap();
     store.purge(operator(), id("removed")).await.unwrap();
@@ -265,6 +268,17 @@ async fn goes_on(store: &dyn Store, what: &str) {
     let work = store.claim_activities(claim).await.unwrap();
     let tokens: Vec<(&str, u32)> = work.iter().map(|a| (a.token.as_str(), a.attempt)).collect();
     assert_eq!(tokens, [("queued", 1), ("held", 2), ("new", 1)], "{what}");
+    // What belongs to a task goes with its end.
+    for name in ["asks", "held"] {
+        store.cancel(operator(), id(name), cancel()).await.unwrap();
+        let key = by_name(name).row.key;
+        assert!(store.questions(key).await.unwrap().is_empty(), "{what}");
+        let left = store.inbox(key, 0).await.unwrap();
+        assert!(left.is_empty(), "{what}: {left:?}");
+    }
+    for token in ["queued", "due", "held", "outside", "beating"] {
+        assert_eq!(store.activity(token.into()).await.unwrap(), None, "{what}: {token}");
+    }
 }
 
 async fn round_trip(first: Kind, second: Kind) {
