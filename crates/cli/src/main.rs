@@ -1,13 +1,17 @@
 //! `steadfast`: calls the tools of MCP servers from a terminal or a script, bridges such servers to
-//! clients that only know stdio, and rebuilds a server while its clients stay.
+//! clients that only know stdio, rebuilds a server while its clients stay, and moves stores.
 
 mod arguments;
 mod ask;
 mod bridge;
 mod call;
 mod dev;
+mod export;
 mod form;
+mod import;
 mod migrate;
+mod place;
+mod reopen;
 mod screen;
 mod see;
 mod target;
@@ -48,6 +52,19 @@ enum Cli {
     /// For those who don't let servers alter tables (--store-no-migrate). Servers of the version before may
     /// run meanwhile, and go on after it.
     Migrate(migrate::Migrate),
+    /// Write all that is in a store to a file, so that its tasks go on in another one.
+    ///
+    /// Stop the servers first. The store is closed by it, as tasks that go on in two places would do
+    /// everything twice: servers refuse it until `steadfast reopen`. Then `steadfast import` the file into the
+    /// new store, and start the servers there. Running tasks, sessions and streams go on.
+    Export(export::Export),
+    /// Read a file of `steadfast export` into an empty store: all of it, or nothing.
+    ///
+    /// What is in the store then is read back, and compared with the file by count and digest, before it is
+    /// committed.
+    Import(import::Import),
+    /// Let servers open a store again that was exported to be moved.
+    Reopen(reopen::Reopen),
 }
 
 /// Why the program ends without a result: what to say, and its exit code.
@@ -89,6 +106,9 @@ fn main() -> ExitCode {
             Cli::Connect(connect) => connect.run().await,
             Cli::Dev(dev) => dev.run().await,
             Cli::Migrate(migrate) => migrate.run().await,
+            Cli::Export(export) => export.run().await,
+            Cli::Import(import) => import.run().await,
+            Cli::Reopen(reopen) => reopen.run().await,
         }
     });
     let code = match ended {

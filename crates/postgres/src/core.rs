@@ -10,7 +10,7 @@ use tokio::{runtime::Handle, sync::Notify};
 
 use crate::{
     Options, address::Shared, bell::Bell, conn::Conn, error::cause, health::Health, lane::Cards,
-    locks::Locks, queue::Queue, work::News,
+    locks::Locks, queue::Queue, schema, work::News,
 };
 
 /// Whether `desk d` is alive. While the server was down nobody could be heard: so all get their time
@@ -98,9 +98,16 @@ impl Core {
         if self.desk() != dead {
             return Ok(());
         }
+        // What goes on elsewhere must not go on here, however long this process was away. Looked at before, so
+        // that no desk is taken in vain, and after, as when a store is opened.
+        self.refuse_moved(conn).await?;
         let desk = sit_down(conn, &self.options, Some(dead)).await.map_err(|e| {
             Error::Unavailable(format!("this process was taken for dead: {}", cause(&e)))
         })?;
+        if let Err(error) = self.refuse_moved(conn).await {
+            stand_up(conn, desk).await;
+            return Err(error);
+        }
         self.desk.store(desk, Ordering::Release);
         self.cards.forget();
         self.given_back.store(false, Ordering::Release);
@@ -114,6 +121,11 @@ impl Core {
         // Whoever believes to hold something looks at it.
         self.changed.notify_one();
         Ok(())
+    }
+
+    async fn refuse_moved(&self, conn: &Conn) -> Result<()> {
+        let refused = schema::refuse_moved(&conn.client, &self.options).await;
+        refused.map_err(|error| Error::Unavailable(error.to_string()))
     }
 
     pub(crate) fn served(&self) -> Option<String> {
@@ -141,6 +153,12 @@ async fn sit_down(
     let last = i64::from(crate::join::lanes(options).end - 1);
     let row = conn.query(SIT_DOWN, &[&lease, &process, &before, &last]).await?;
     row.first().map_or(Ok(0), |row| row.try_get(0))
+}
+
+/// Gives up a desk that holds nothing.
+pub(crate) async fn stand_up(conn: &Conn, desk: i64) {
+    // If that fails it is removed when its lease is over.
+    let _ = conn.query("DELETE FROM desk WHERE n = $1", &[&desk]).await;
 }
 
 /// Who we are, for people who look at the table.

@@ -72,6 +72,20 @@ pub enum OpenError {
         /// The schema.
         schema: String,
     },
+    /// Its tasks were moved to another store.
+    #[error(
+        "the tasks in the schema {schema} were exported to {to} at {at}, to go on in another store, and \
+         would run in both; point this program to that store. If they are not to go on there, \
+         `steadfast reopen` opens this one again"
+    )]
+    Moved {
+        /// The schema.
+        schema: String,
+        /// Where to.
+        to: String,
+        /// When.
+        at: String,
+    },
     /// A migration failed. Nothing was changed by it.
     #[error("can't bring the schema {schema} up to date: {detail}; it was left as it is")]
     Migration {

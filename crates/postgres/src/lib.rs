@@ -23,6 +23,7 @@
 //! * `read` is answered from connections of its own.
 //! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do, `health`
 //!   whether the database takes what is written.
+//! * `moving` gives out all that is in a schema, to be moved to another store, and takes it in.
 //! * `schema` has the tables.
 
 mod address;
@@ -36,6 +37,7 @@ mod join;
 mod lane;
 mod life;
 mod locks;
+mod moving;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 mod options;

@@ -20,6 +20,10 @@ const MIGRATIONS: [Migration; 1] = [Migration { sql: include_str!("schema/first.
 /// The version that this code reads and writes: one per migration.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
+/// Stands in `schema_version` when the tasks were moved to another store: nobody can open it then, nor can
+/// versions of this code that know nothing of moving. The table `moved` says where to and when.
+pub(crate) const MOVED: i64 = 1_000_000_000;
+
 /// The oldest server that has all we use.
 const SERVER: i64 = 140_000;
 
@@ -35,7 +39,7 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
 }
 
 /// What is there: the version of the schema, and the oldest code that can work on it.
-async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenError> {
+pub(crate) async fn look(client: &Client, options: &Options) -> Result<(i64, i64), OpenError> {
     // By the catalog as it is now: the name of a schema that was just made is not known to this
     // connection if it asked for it before.
     let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c \
@@ -62,9 +66,34 @@ pub(crate) fn serves(options: &Options, found: i64, oldest: i64) -> Result<(), O
     }
 }
 
+/// Where the tasks of a store went and when, if they were moved.
+pub(crate) async fn moved(
+    client: &Client,
+    options: &Options,
+) -> Result<Option<(String, String)>, tokio_postgres::Error> {
+    let schema = quoted(&options.schema);
+    let sql = format!("SELECT 1 FROM {schema}.schema_version WHERE version >= {MOVED}");
+    if client.query_opt(&sql, &[]).await?.is_none() {
+        return Ok(None);
+    }
+    let row = client.query_opt(&format!("SELECT place, at FROM {schema}.moved"), &[]).await?;
+    Ok(Some(row.map_or_else(Default::default, |row| (row.get(0), row.get(1)))))
+}
+
+/// Refuses a store whose tasks were moved.
+pub(crate) async fn refuse_moved(client: &Client, options: &Options) -> Result<(), OpenError> {
+    match moved(client, options).await.map_err(|e| OpenError::failed(&e))? {
+        None => Ok(()),
+        Some((to, at)) => Err(OpenError::Moved { schema: options.schema.clone(), to, at }),
+    }
+}
+
 /// Brings the schema to [`VERSION`], if it may, or says why it can't be used.
 pub(crate) async fn ready(client: &Client, options: &Options) -> Result<(), OpenError> {
     let (found, oldest) = look(client, options).await?;
+    if found >= MOVED {
+        refuse_moved(client, options).await?;
+    }
     serves(options, found, oldest)?;
     if found >= VERSION {
         return Ok(());

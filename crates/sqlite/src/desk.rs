@@ -69,6 +69,14 @@ impl Desks {
         }
     }
 
+    /// How many desks are alive.
+    pub(crate) fn alive(&self) -> usize {
+        let Ok(entries) = std::fs::read_dir(&self.0) else { return 0 };
+        let desk = |name: std::ffi::OsString| name.to_str().and_then(|name| name.parse().ok());
+        let desks = entries.flatten().filter_map(|entry| desk(entry.file_name()));
+        desks.filter(|desk| self.is_alive(*desk)).count()
+    }
+
     /// Removes the lock files of dead desks that `is_bare` says hold nothing. Whatever can't be
     /// removed now stays for the next time.
     pub(crate) fn clean(&self, mut is_bare: impl FnMut(i64) -> bool) {

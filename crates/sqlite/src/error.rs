@@ -48,6 +48,20 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// Its tasks were moved to another store.
+    #[error(
+        "can't open {path}: its tasks were exported to {to} at {at}, to go on in another store, and \
+         would run in both; point this program to that store. If they are not to go on there, \
+         `steadfast reopen --store {path}` opens this one again"
+    )]
+    Moved {
+        /// The file.
+        path: PathBuf,
+        /// Where to.
+        to: String,
+        /// When.
+        at: String,
+    },
     /// It is damaged, or no database at all.
     #[error(
         "can't open {path}: {detail}; it was left as it is: restore it from a backup, or move it \

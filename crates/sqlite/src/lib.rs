@@ -18,6 +18,7 @@
 //!   directory while a process runs makes it look dead.
 //! * [`in_sqlite`] is SQL of an author's that is committed together with a step, `rails` what keeps it from
 //!   doing harm, and `join` how the writer runs it.
+//! * `moving` gives out all that is in a file, to be moved to another store, and takes it in.
 //! * `schema` has the tables, and says where a task lies and how events are found.
 
 mod asks;
@@ -27,6 +28,7 @@ mod error;
 mod history;
 mod join;
 mod memory;
+mod moving;
 mod options;
 mod place;
 mod queue;

@@ -100,29 +100,41 @@ impl Options {
 
     /// Opens it. Blocks for as long as the disk needs.
     pub fn open(self) -> Result<Store, OpenError> {
-        let directory = match self.path.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-            Some(parent) => parent,
-            None => Path::new("/"),
-        };
-        if !directory.is_dir() {
-            return Err(OpenError::NoDirectory { path: self.path });
-        }
-        // A VFS of its own knows best where its files can be.
-        if let (None, Some(system)) = (&self.vfs, place::network(directory)) {
-            return Err(OpenError::Network { path: self.path, system });
-        }
+        self.check_place()?;
         let mut writer =
             self.connect(OpenFlags::SQLITE_OPEN_CREATE).map_err(|e| self.failed(&e))?;
         self.admit(&mut writer)?;
         let desks = Desks::beside(&self.path);
         let seat =
             desks.sit().map_err(|source| OpenError::Lock { path: desks.path().into(), source })?;
+        // Again: who closes a file to move it looks for desks after that. So either it sees this one, or
+        // this one sees that the file is closed.
+        if let Err(error) = self.accept(schema::look(&writer)) {
+            desks.remove(seat.number);
+            return Err(error);
+        }
         Store::begin(self, writer, desks, seat)
     }
 
+    /// Refuses a place where no file can be kept.
+    pub(crate) fn check_place(&self) -> Result<(), OpenError> {
+        let directory = match self.path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => Path::new("/"),
+        };
+        if !directory.is_dir() {
+            return Err(OpenError::NoDirectory { path: self.path.clone() });
+        }
+        // A VFS of its own knows best where its files can be.
+        if let (None, Some(system)) = (&self.vfs, place::network(directory)) {
+            return Err(OpenError::Network { path: self.path.clone(), system });
+        }
+        Ok(())
+    }
+
     /// Checks what is there, in an order that writes nothing to a file that is refused.
-    fn admit(&self, writer: &mut Connection) -> Result<(), OpenError> {
+    pub(crate) fn admit(&self, writer: &mut Connection) -> Result<(), OpenError> {
         // In one view of the file: another process may be making it just now.
         let found = writer.transaction().and_then(|view| schema::look(&view));
         self.accept(found)?;
@@ -144,17 +156,18 @@ impl Options {
         Ok(())
     }
 
-    fn accept(&self, found: rusqlite::Result<Found>) -> Result<(), OpenError> {
+    pub(crate) fn accept(&self, found: rusqlite::Result<Found>) -> Result<(), OpenError> {
         match found.map_err(|e| self.failed(&e))? {
             Found::Ours(found) if found > schema::VERSION => {
                 Err(OpenError::Newer { path: self.path.clone(), found, known: schema::VERSION })
             }
             Found::Foreign => Err(OpenError::Foreign { path: self.path.clone() }),
+            Found::Moved { to, at } => Err(OpenError::Moved { path: self.path.clone(), to, at }),
             Found::Ours(_) | Found::Empty => Ok(()),
         }
     }
 
-    fn check(&self, conn: &Connection) -> Result<(), OpenError> {
+    pub(crate) fn check(&self, conn: &Connection) -> Result<(), OpenError> {
         if std::fs::metadata(&self.path).is_ok_and(|file| file.len() > CHECKED) {
             return Ok(());
         }
@@ -228,7 +241,7 @@ impl Options {
         Ok(conn)
     }
 
-    fn connect(&self, more: OpenFlags) -> rusqlite::Result<Connection> {
+    pub(crate) fn connect(&self, more: OpenFlags) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
         let conn = match &self.vfs {
             None => Connection::open_with_flags(&self.path, flags)?,
@@ -242,7 +255,7 @@ impl Options {
         Ok(conn)
     }
 
-    fn failed(&self, error: &rusqlite::Error) -> OpenError {
+    pub(crate) fn failed(&self, error: &rusqlite::Error) -> OpenError {
         let path = self.path.clone();
         let detail = error.to_string();
         match error.sqlite_error_code() {

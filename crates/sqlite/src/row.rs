@@ -14,7 +14,10 @@ macro_rules! task_columns {
 }
 pub(crate) use task_columns;
 
-fn wrong<E: std::error::Error + Send + Sync + 'static>(column: usize, error: E) -> rusqlite::Error {
+pub(crate) fn wrong<E: std::error::Error + Send + Sync + 'static>(
+    column: usize,
+    error: E,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 

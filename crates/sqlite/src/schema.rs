@@ -5,6 +5,10 @@ use rusqlite::{Connection, TransactionBehavior};
 /// Marks a file as ours: "stdf".
 pub(crate) const APPLICATION: i64 = 0x7374_6466;
 
+/// Marks a file as one of ours whose tasks were moved to another store: "stdm". Also versions of this code
+/// that know nothing of moving leave it alone. Its table `moved` says where to and when.
+pub(crate) const MOVED: i64 = 0x7374_646d;
+
 /// The version that this code reads and writes: one per migration.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -222,6 +226,11 @@ pub(crate) enum Found {
     Empty,
     Ours(i64),
     Foreign,
+    /// Closed, because its tasks are elsewhere.
+    Moved {
+        to: String,
+        at: String,
+    },
 }
 
 /// Reads what a file is. Writes nothing.
@@ -229,6 +238,10 @@ pub(crate) fn look(conn: &Connection) -> rusqlite::Result<Found> {
     let application: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == MOVED {
+        let sql = "SELECT place, at FROM moved";
+        return conn.query_row(sql, [], |r| Ok(Found::Moved { to: r.get(0)?, at: r.get(1)? }));
+    }
     Ok(match (application, tables) {
         (APPLICATION, _) => Found::Ours(version),
         (0, 0) => Found::Empty,
@@ -245,7 +258,7 @@ pub(crate) fn migrate(conn: &mut Connection) -> rusqlite::Result<Found> {
     let from = match found {
         Found::Empty => 0,
         Found::Ours(version) if version < VERSION => version,
-        Found::Ours(_) | Found::Foreign => return Ok(found),
+        Found::Ours(_) | Found::Foreign | Found::Moved { .. } => return Ok(found),
     };
     for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         tx.execute_batch(migration)?;

@@ -8,13 +8,15 @@
 //! * A **lease** is the proof of holding: the task's key and its epoch. Each change of hands, and a
 //!   cancel, raises the epoch; a write with an older one is refused as [`Refusal::Fenced`].
 //!
-//! See [`Store`] for the calls and for what is true when the process dies around each.
+//! See [`Store`] for the calls and for what is true when the process dies around each. [`moving`] is how
+//! all that is in one store gets into another.
 
 #[cfg(feature = "around")]
 mod around;
 mod error;
 mod join;
 mod memory;
+pub mod moving;
 mod rows;
 mod size;
 mod store;

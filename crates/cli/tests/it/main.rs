@@ -5,6 +5,7 @@ mod bridge;
 mod calls;
 mod dev;
 mod migrate;
+mod moving;
 mod process;
 mod questions;
 #[path = "../../../client/tests/it/server.rs"]

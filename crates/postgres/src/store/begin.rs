@@ -9,8 +9,16 @@ use tokio::{
 
 use super::Store;
 use crate::{
-    OpenError, Options, address::Address, conn::Conn, core::Core, join::Pool, lane::Lane,
-    life::live, read::Readers, schema, solo, writer::Writer,
+    OpenError, Options,
+    address::Address,
+    conn::Conn,
+    core::{Core, stand_up},
+    join::Pool,
+    lane::Lane,
+    life::live,
+    read::Readers,
+    schema, solo,
+    writer::Writer,
 };
 
 /// The thread of a handle. It ends when the queue is closed and empty, or at once when it is told.
@@ -102,7 +110,8 @@ async fn stop(stopped: &mut oneshot::Receiver<()>) {
 /// A desk that was given back need not be waited for.
 async fn leave(core: &Core) -> Result<(), OpenError> {
     let conn = Conn::open(&core.address, &core.options).await?;
-    let sql = "UPDATE desk SET until = clock_timestamp() WHERE n = $1";
+    // Without a lease, so that it is not taken for alive because the server has just started either.
+    let sql = "UPDATE desk SET until = clock_timestamp(), lease = '0' WHERE n = $1";
     conn.query(sql, &[&core.desk()]).await.map_err(|e| OpenError::failed(&e))?;
     Ok(())
 }
@@ -119,6 +128,12 @@ async fn open(options: Options) -> Result<Opened, OpenError> {
     let core = Core::new(options, address, &writing, Handle::current())
         .await
         .map_err(|e| OpenError::failed(&e))?;
+    // Who closes a store to move it looks for desks after that. So either it sees this one, or this one sees
+    // that the store is closed.
+    if let Err(error) = schema::refuse_moved(&writing.client, &core.options).await {
+        stand_up(&writing, core.desk()).await;
+        return Err(error);
+    }
     let lane = |number, conn| Lane::new(Arc::clone(&core), number, conn);
     let writers = [Writer(lane(0, writing)), Writer(lane(1, second))];
     let solo = solo::Desk::new(lane(2, solo));
