@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Isolation, Ready, pool::Open};
 use crate::{
     conn::Conn,
-    core::Core,
+    core::{Core, alive},
     error::{Fault, Remedy, cause, remedy, undone},
     queue::Apply,
     work::{Begun, Needs, News, load, save},
@@ -75,7 +75,7 @@ async fn commit(core: &Core, ready: Ready, turn: Turn, op: OpId) -> Result<Turne
             if !committed {
                 return Err(Refusal::Guard(op).into());
             }
-            core.ring(News::Urgent);
+            core.committed(News::Urgent);
             Ok(turned)
         }
     }
@@ -122,7 +122,7 @@ async fn attempt(
         return match save(conn, &work).await {
             Ok(()) => {
                 core.cards.keep(work.ends());
-                core.ring(work.news);
+                core.committed(work.news);
                 Ok(turned)
             }
             Err(error) if remedy(&error) == Remedy::Reconnect => Err(Setback::Lost(turned)),
@@ -135,11 +135,18 @@ async fn attempt(
 ///
 /// Its transaction has locked the task's row before it was let go on to its commit. So whoever gets that
 /// row sees it decided, one way or the other.
+///
+/// That may be long after. If the lease is over by then, the task is others' to go on with: nobody here may
+/// act on what was committed as if he still held it.
 async fn look_up(core: &Core, turn: &Turn) -> Result<bool> {
     let limit = Instant::now() + core.options.patience;
     loop {
         match look(core, turn).await {
-            Ok(Some(committed)) => return Ok(committed),
+            Ok(Some((true, false))) => {
+                let text = "a transaction was committed, and then this process was taken for dead";
+                return Err(Error::Unknown(text.into()));
+            }
+            Ok(Some((committed, _))) => return Ok(committed),
             Ok(None) => {
                 let text =
                     "a transaction's connection was lost during its commit, and its task is gone";
@@ -154,22 +161,31 @@ async fn look_up(core: &Core, turn: &Turn) -> Result<bool> {
     }
 }
 
-/// Whether the event of the turn is recorded; `None` if the task is gone.
-async fn look(core: &Core, turn: &Turn) -> std::result::Result<Option<bool>, String> {
-    const LOCK: &str = "SELECT FROM task WHERE key = $1 FOR UPDATE";
+/// Whether the event of the turn is recorded, and whether the task is still held; `None` if it is gone.
+async fn look(core: &Core, turn: &Turn) -> std::result::Result<Option<(bool, bool)>, String> {
+    const LOCK: &str = concat!(
+        "SELECT t.epoch = $2 AND EXISTS (SELECT FROM desk d WHERE d.n = t.desk AND ",
+        alive!(),
+        ") FROM task t WHERE t.key = $1 FOR UPDATE OF t"
+    );
     const EVENT: &str = "SELECT body FROM event WHERE task = $1 AND seq = $2";
     let conn = Conn::open(&core.address, &core.options).await.map_err(|e| e.to_string())?;
-    let (key, seq) = (turn.lease.key.0, i64::try_from(turn.first).unwrap_or(i64::MAX));
+    let (key, epoch) = (turn.lease.key.0, turn.lease.epoch);
+    let seq = i64::try_from(turn.first).unwrap_or(i64::MAX);
     let found = async {
         conn.run("BEGIN").await?;
-        let task = conn.first(LOCK, &[&key]).await?;
+        let task = conn.first(LOCK, &[&key, &epoch]).await?;
         let event = conn.first(EVENT, &[&key, &seq]).await?;
         conn.run("ROLLBACK").await?;
         let body = match event {
             Some(row) => Some(row.try_get::<_, Vec<u8>>(0)?),
             None => None,
         };
-        Ok(task.map(|_| body.as_ref() == turn.events.first()))
+        let held = match task {
+            Some(row) => Some(row.try_get::<_, bool>(0)?),
+            None => None,
+        };
+        Ok(held.map(|held| (body.as_ref() == turn.events.first(), held)))
     };
     found.await.map_err(|e: tokio_postgres::Error| cause(&e))
 }

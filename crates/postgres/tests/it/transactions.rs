@@ -475,6 +475,37 @@ async fn a_commit_whose_answer_is_lost_is_looked_up() {
     }
 }
 
+/// What was committed is there. But who was taken for dead before he knew must not go on as if he held it.
+#[tokio::test]
+async fn a_commit_that_is_found_after_the_lease_is_no_leave_to_go_on() {
+    let server = testing::shared().unwrap();
+    let bank = Bank::open().await;
+    let proxy = Proxy::to(server.port()).await;
+    let behind = Options::new(server.url_by(proxy.port)).schema(bank.options.schema_name());
+    let store = behind.open().await.unwrap();
+    let lease = held(&store, "a").await;
+    let book = &bank.book();
+    let mut work = in_postgres(|tx| async move { book.pay(&tx, 1).await });
+    let Prepared::Ready(parcel) = work.prepare(&store, Box::new(Yes)).await else {
+        panic!("it is done, but for the commit")
+    };
+    let desk = store.desk();
+    proxy.next_commit(Fate::AnswerLost, 0);
+    proxy.then_refuse();
+    let others = async {
+        while !proxy.met() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        testing::expire(&bank.options, desk).await.unwrap();
+        proxy.let_in();
+    };
+    let turn = Turn { events: Vec::new(), ..turn(lease, 1, "") };
+    let taken = store.turn_with(turn, Join { op: OpId(7), parcel });
+    let (answer, ()) = tokio::join!(taken, others);
+    assert!(matches!(answer, Err(steadfast_store::Error::Unknown(_))), "{answer:?}");
+    assert_eq!(bank.paid().await, [1], "it was committed");
+}
+
 #[tokio::test]
 async fn a_store_of_another_kind_says_what_to_do() {
     let memory = Arc::new(steadfast_store::Disk::new().open());
