@@ -48,6 +48,8 @@ pub(crate) struct Case<'a> {
     pub(crate) tasks: &'a [Task],
     pub(crate) effects: &'a [Effect],
     pub(crate) lives: &'a Lives,
+    /// After how many milliseconds a process is taken for dead, if not at once.
+    pub(crate) lease: Option<i64>,
     pub(crate) take_ups: &'a TakeUps,
 }
 
@@ -118,8 +120,10 @@ impl Case<'_> {
     fn check_end(&self, task: &Task, wrong: &mut Vec<String>) {
         let (Some(closed), Some(ended)) = (self.call.closed, task.info.ended) else { return };
         // Who stands still sees nothing, and who is cut off can't cancel.
-        let in_trouble =
-            self.call.life.map_or(0, |life| self.lives.trouble_between(life, closed, ended.0));
+        let in_trouble = self
+            .call
+            .life
+            .map_or(0, |life| self.lives.trouble_between(life, closed, ended.0, self.lease));
         if task.info.status == Status::Completed && ended.0 > closed + SLOW + in_trouble {
             let late = ended.0 - closed;
             let why = match self.call.kind {
