@@ -265,17 +265,20 @@ async fn the_transaction_is_the_stores_to_end() {
 #[tokio::test]
 async fn settings_of_one_do_not_reach_the_next_nor_does_the_stores_schema() {
     let bank = Bank::open().await;
+    let schema = bank.options.schema_name().to_owned();
     let (ended, _) = bank
         .run_on(
             bank.options.clone().transactions(1),
-            tool(&bank.book(), |book, ctx| async move {
-                let book = &book;
+            tool(&(bank.book(), schema), |(book, schema), ctx| async move {
+                let (book, schema) = (&book, &schema);
                 let show = || {
                     in_postgres(|tx| async move {
                         let sql = "SELECT current_setting('search_path'),
                                    current_setting('work_mem'), current_setting('enable_seqscan'),
-                                   to_regclass('scratch')::text, to_regclass('desk')::text";
-                        let row = tx.query_one(sql, &[]).await?;
+                                   to_regclass('scratch')::text,
+                                   (SELECT s::text FROM unnest(current_schemas(true)) AS s
+                                    WHERE s = $1::text)";
+                        let row = tx.query_one(sql, &[schema]).await?;
                         let text = |at| row.get::<_, Option<String>>(at);
                         Ok::<_, Error>((0..5).map(text).collect::<Vec<_>>())
                     })
