@@ -94,6 +94,10 @@ async fn a_history_goes_on_behind_a_cancel_by_another_process() {
     whole.push("cancelled".into());
     assert_eq!(read(&one, lease.key).await, whole);
     assert!(one.turn(turn(lease, 5, b"late")).await.unwrap_err().refusal().is_some());
+    // It is the holder's until that puts it back.
+    let held = one.held().await.unwrap().remove(0).lease;
+    let yields = Turn { events: Vec::new(), after: After::Yield, ..turn(held, 6, b"") };
+    one.turn(yields).await.unwrap();
     let claimed = claim(&one).await;
     assert_eq!(lines(&claimed[0].history), whole);
     one.turn(turn(claimed[0].lease(), 6, b"undone")).await.unwrap();

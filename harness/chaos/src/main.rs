@@ -122,7 +122,7 @@ async fn run(world: &Arc<World>, listener: TcpListener, args: &Args) -> Result<S
     let servers = servers.await?.ok_or("the server could not be started")?;
     let all = async { while clients.join_next().await.is_some() {} };
     if tokio::time::timeout(world.patience(), all).await.is_err() {
-        println!("chaos: some clients wait for ever");
+        world.wrong("some clients wait for ever".into());
         clients.abort_all();
     }
     Ok(servers)

@@ -40,7 +40,8 @@ impl Bank {
         let (client, wire) =
             steadfast_postgres::tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
         tokio::spawn(wire);
-        let table = format!("payment_{}", options.schema_name());
+        // There may be a schema of the role's name, which would come first.
+        let table = format!("public.payment_{}", options.schema_name());
         let sql = format!(
             "CREATE TABLE {table} (id bigserial PRIMARY KEY, cents bigint NOT NULL UNIQUE);
              CREATE TABLE {table}_of (cents bigint REFERENCES {table} (cents)

@@ -38,8 +38,8 @@ pub(super) async fn run(client: Client, version: &'static str) {
         told += 1;
         session.client.pause().await;
     }
-    let begun = Instant::now();
-    while ear.heard().changes.len() < told && begun.elapsed() < Duration::from_secs(15) {
+    let (begun, patience) = (Instant::now(), session.client.world.patience() / 2);
+    while ear.heard().changes.len() < told && begun.elapsed() < patience {
         sleep(Duration::from_millis(50)).await;
     }
     listening.abort();
