@@ -7,7 +7,7 @@ use std::{
 };
 
 use steadfast_core::{Failure, FailureKind, Timestamp, View};
-use steadfast_store::{ClaimTasks, Held, Poison, TaskKey};
+use steadfast_store::{Change, ClaimTasks, Held, Poison, TaskKey, Which};
 
 use crate::{
     blob,
@@ -38,7 +38,10 @@ async fn take_up(core: Arc<Core>) {
             pause(&core, Duration::from_millis(200)).await;
             core.dispatch.notify_one();
         }
+        // As long as it is not known, whatever comes may be earlier.
+        core.next_due.store(i64::MAX, Ordering::Release);
         let due = next_due(&core).await;
+        core.next_due.store(due.map_or(i64::MAX, |due| due.0), Ordering::Release);
         tokio::select! {
             () = core.draining.cancelled() => return,
             () = core.dispatch.notified() => {}
@@ -132,32 +135,53 @@ async fn pause(core: &Core, duration: Duration) {
 async fn follow(core: Arc<Core>) {
     let changed = core.store.changed();
     loop {
-        tokio::select! {
+        let change = tokio::select! {
             () = core.stopped.cancelled() => return,
-            () = changed.notified() => {}
+            change = changed.next() => change,
             () = core.doubt.notified() => {
                 if let Err(error) = put_back_orphans(&core).await {
                     tracing::warn!(%error, "can't look at what is in hand; trying again");
                     tokio::time::sleep(Duration::from_millis(200)).await;
                     core.doubt.notify_one();
                 }
+                Change::anything()
             }
+        };
+        if change.held {
+            look_at_held(&core).await;
         }
-        // Taken before the look, so that a task that comes after it is not taken for lost.
-        let known: HashMap<TaskKey, Arc<Nudge>> = core.running().clone();
-        if !known.is_empty() {
-            match core.store.held().await {
-                Ok(held) => tell(&core, &known, &held),
-                Err(error) => {
-                    tracing::warn!(%error, "can't look at the tasks in hand; trying again");
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                    core.doubt.notify_one();
-                }
-            }
+        match &change.tasks {
+            Which::All => core.watchers.all_changed(),
+            Which::These(tasks) => tasks.iter().for_each(|task| core.watchers.changed(*task)),
         }
-        core.watchers.all_changed();
-        core.dispatch.notify_one();
-        core.work.notify_one();
+        if change.news {
+            core.watchers.news();
+        }
+        let planned = core.next_due.load(Ordering::Acquire);
+        if change.work || change.due.is_some_and(|due| due.0 < planned) {
+            core.dispatch.notify_one();
+        }
+        // Who runs an activity that is no longer wanted finds out when it looks for more.
+        if change.work || change.held {
+            core.work.notify_one();
+        }
+    }
+}
+
+/// Tells those that run here what has come for them, and those that lie here no more that it is so.
+async fn look_at_held(core: &Core) {
+    // Taken before the look, so that a task that comes after it is not taken for lost.
+    let known: HashMap<TaskKey, Arc<Nudge>> = core.running().clone();
+    if known.is_empty() {
+        return;
+    }
+    match core.store.held().await {
+        Ok(held) => tell(core, &known, &held),
+        Err(error) => {
+            tracing::warn!(%error, "can't look at the tasks in hand; trying again");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            core.doubt.notify_one();
+        }
     }
 }
 
@@ -234,6 +258,7 @@ async fn adopt(core: Arc<Core>) {
                     core.dispatch.notify_one();
                     core.work.notify_one();
                     core.watchers.all_changed();
+                    core.watchers.news();
                 }
             }
             Err(error) => tracing::warn!(%error, "can't look for dead processes"),

@@ -66,7 +66,6 @@ impl Watchers {
         for (_, feed) in self.map().values() {
             feed.changed();
         }
-        self.news();
     }
 }
 

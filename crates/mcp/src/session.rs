@@ -1,13 +1,14 @@
 //! Sessions: what is remembered of a client between requests, up to 2025-11-25.
 
 mod all;
+mod early;
 mod found;
 mod record;
 mod stream;
 mod theirs;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -65,6 +66,8 @@ struct State {
     taken_up: HashSet<String>,
     /// Requests that have found the tasks of others, by an idempotency key.
     attached: HashMap<Id, found::Attached>,
+    /// When requests were taken back that nobody has seen.
+    early: VecDeque<Instant>,
     /// The stream for what belongs to no request.
     stream: Option<Outlet>,
     /// How far that has come.
@@ -141,6 +144,7 @@ impl Session {
             begun: 0,
             taken_up: HashSet::new(),
             attached: HashMap::new(),
+            early: VecDeque::new(),
             stream: None,
             point: StreamPoint::default(),
             changed: BTreeSet::new(),

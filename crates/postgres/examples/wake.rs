@@ -61,7 +61,7 @@ async fn main() {
         loop {
             let tools = vec![("t".into(), 1, 1)];
             let claim = ClaimTasks { tools, limit: 9, now: Timestamp(0) };
-            changed.notified().await;
+            changed.next().await;
             if !two.claim(claim).await.unwrap().is_empty() {
                 break;
             }

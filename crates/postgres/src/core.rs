@@ -5,12 +5,22 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use steadfast_store::{Error, Result};
-use tokio::{runtime::Handle, sync::Notify};
+use steadfast_store::{Change, Changes, Error, Result};
+use tokio::runtime::Handle;
 
 use crate::{
-    Options, address::Shared, bell::Bell, conn::Conn, error::cause, health::Health, lane::Cards,
-    locks::Locks, queue::Queue, schema, work::News,
+    Options,
+    address::Shared,
+    bell::{Batch, Bell},
+    conn::Conn,
+    error::cause,
+    health::Health,
+    keys::Keys,
+    lane::Cards,
+    locks::Locks,
+    news::News,
+    queue::{Queue, closed},
+    schema,
 };
 
 /// Whether `desk d` is alive. While the server was down nobody could be heard: so all get their time
@@ -45,10 +55,11 @@ pub(crate) struct Core {
     pub(crate) locks: Locks,
     pub(crate) queue: Queue,
     pub(crate) cards: Cards,
+    pub(crate) keys: Keys,
     pub(crate) bell: Bell,
     pub(crate) health: Health,
     /// For whoever wants to know what others do.
-    pub(crate) changed: Arc<Notify>,
+    pub(crate) changed: Arc<Changes>,
     /// The runtime of this handle. Connections are served there, not where calls are made: code that
     /// blocks its own runtime must not cost the process its lease.
     pub(crate) runtime: Handle,
@@ -56,8 +67,9 @@ pub(crate) struct Core {
     sitting_down: tokio::sync::Mutex<()>,
     /// The owner whose task was claimed last, so that the next claim begins with the next owner.
     served: Mutex<Option<String>>,
-    /// Everything was given back, so that the desk is of no use to anybody.
-    pub(crate) given_back: AtomicBool,
+    /// This process is about to go: it writes nothing more but that it gives everything back, and is not
+    /// heard of any more.
+    closed: AtomicBool,
 }
 
 impl Core {
@@ -77,12 +89,13 @@ impl Core {
             locks,
             queue: Queue::default(),
             cards: Cards::default(),
-            changed: Arc::new(Notify::new()),
+            keys: Keys::default(),
+            changed: Arc::new(Changes::default()),
             runtime,
             desk: AtomicI64::new(desk),
             sitting_down: tokio::sync::Mutex::default(),
             served: Mutex::default(),
-            given_back: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }))
     }
 
@@ -91,12 +104,30 @@ impl Core {
         self.desk.load(Ordering::Acquire)
     }
 
+    /// Closes it. False if it was closed already.
+    pub(crate) fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// An error for who wants to write when it is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed() { Err(closed()) } else { Ok(()) }
+    }
+
     /// Takes a new desk, because this one was found dead: what was on it is lost to whoever adopts
-    /// it, and the rest can go on. Does nothing if that was done already.
+    /// it, and the rest can go on. Does nothing if that was done already. A handle that is closed has
+    /// nothing to go on with.
     pub(crate) async fn found_dead(&self, dead: i64, conn: &Conn) -> Result<()> {
         let _alone = self.sitting_down.lock().await;
         if self.desk() != dead {
             return Ok(());
+        }
+        if self.is_closed() {
+            return Err(Error::Unavailable("this handle is closed, and its desk is dead".into()));
         }
         // What goes on elsewhere must not go on here, however long this process was away. Looked at before, so
         // that no desk is taken in vain, and after, as when a store is opened.
@@ -110,7 +141,6 @@ impl Core {
         }
         self.desk.store(desk, Ordering::Release);
         self.cards.forget();
-        self.given_back.store(false, Ordering::Release);
         tracing::warn!(
             before = dead,
             desk,
@@ -119,7 +149,7 @@ impl Core {
         );
         self.bell.greet();
         // Whoever believes to hold something looks at it.
-        self.changed.notify_one();
+        self.changed.tell(Change::anything());
         Ok(())
     }
 
@@ -136,10 +166,10 @@ impl Core {
         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
     }
 
-    /// Something was committed: lets others know.
-    pub(crate) fn committed(&self, news: News) {
+    /// Something was committed, with this batch if that is known: lets others know, if there are any.
+    pub(crate) fn committed(&self, batch: Option<Batch>, news: impl FnOnce() -> News) {
         self.health.worked();
-        self.bell.ring(news);
+        self.bell.ring(batch, news);
     }
 }
 

@@ -16,9 +16,11 @@ use tokio::time::Instant;
 pub(crate) use self::cards::{Card, Cards};
 use self::link::Link;
 use crate::{
+    bell::Batch,
     conn::Conn,
     core::{Core, alive},
     error::{Remedy, cause, remedy},
+    news::News,
 };
 
 /// Why a transaction did not come to its end.
@@ -32,6 +34,8 @@ pub(crate) enum Setback {
     Unconnected(Error),
     /// The connection was lost while it committed batch `number` of `desk`.
     Lost { desk: i64, number: i64 },
+    /// What is remembered is not so. Nothing was written.
+    Doubtful,
 }
 
 impl From<tokio_postgres::Error> for Setback {
@@ -69,11 +73,13 @@ pub(crate) struct Lane {
     link: Link,
     /// Setbacks of the transaction that is being tried.
     tries: u32,
+    /// The desk, and the number of the last batch that was committed in its name, if that is known.
+    pub(crate) last: Option<(i64, i64)>,
 }
 
 impl Lane {
     pub(crate) fn new(core: Arc<Core>, number: i16, conn: Conn) -> Lane {
-        Lane { link: Link::new(Arc::clone(&core), conn), core, number, tries: 0 }
+        Lane { link: Link::new(Arc::clone(&core), conn), core, number, tries: 0, last: None }
     }
 
     pub(crate) async fn conn(&mut self) -> Result<Arc<Conn>, Setback> {
@@ -101,6 +107,7 @@ impl Lane {
         let error = match setback {
             Setback::Unconnected(error) => return Then::Fail { error, alone: false },
             Setback::Lost { desk, number } => return self.look_up(desk, number).await,
+            Setback::Doubtful => return Then::Again,
             Setback::Dead { desk } => {
                 let error = match self.conn().await {
                     Ok(conn) => self.core.found_dead(desk, &conn).await.err(),
@@ -144,28 +151,34 @@ impl Lane {
 
     /// Finds out whether a batch was committed whose answer was lost.
     ///
-    /// Its transaction has locked the row that counts the batches before it was let go on to its
-    /// commit. So whoever gets that row sees it decided, one way or the other.
+    /// Its transaction may have locked the row that counts the batches: whoever gets that row sees it
+    /// decided, one way or the other. Or it may be on its way to the server still, if all of it was sent in
+    /// one trip: it can only have the number that it was sent with, so that number is passed over, by two, so
+    /// that whoever has to look again sees that it was not used.
     ///
     /// That may be long after. If the lease is over by then, what was committed is others' to go on with:
-    /// nobody here may act on it as if he still held something.
+    /// nobody here may act on it as if he still held something. Of a handle that is closed nobody would, and
+    /// what was committed may be that it gave its desk back.
     async fn look_up(&mut self, desk: i64, number: i64) -> Then {
         const SQL: &str = concat!(
-            "SELECT w.batch, EXISTS (SELECT FROM desk d WHERE d.n = $1 AND ",
+            "UPDATE writer w SET batch = CASE WHEN w.batch < $3 THEN $3::bigint + 1 ELSE w.batch END
+             WHERE w.desk = $1 AND w.lane = $2
+             RETURNING w.batch, EXISTS (SELECT FROM desk d WHERE d.n = $1 AND ",
             alive!(),
-            ") FROM writer w WHERE w.desk = $1 AND w.lane = $2 FOR UPDATE OF w"
+            ")"
         );
+        self.last = None;
         self.link.lose("the connection was lost".into());
         let limit = Instant::now() + self.core.options.patience;
         let mut why;
         loop {
             match self.link.get().await {
-                Ok(conn) => match conn.first(SQL, &[&desk, &self.number]).await {
+                Ok(conn) => match conn.first(SQL, &[&desk, &self.number, &number]).await {
                     Ok(Some(row)) => {
-                        let committed = row.try_get::<_, i64>(0).is_ok_and(|last| last >= number);
+                        let committed = row.try_get::<_, i64>(0).is_ok_and(|last| last == number);
                         let alive = row.try_get::<_, bool>(1).unwrap_or(false);
                         tracing::info!(committed, alive, "found out how a commit ended");
-                        if committed && !alive {
+                        if committed && !alive && !self.core.is_closed() {
                             if let Err(error) = self.core.found_dead(desk, &conn).await {
                                 tracing::warn!(%error, "can't take another desk; trying again");
                             }
@@ -173,7 +186,12 @@ impl Lane {
                                 "it was made, and then this process was taken for dead".to_owned();
                             break;
                         }
-                        return if committed { Then::Committed } else { Then::Again };
+                        if !committed {
+                            return Then::Again;
+                        }
+                        let batch = Batch { desk, lane: self.number, number };
+                        self.core.committed(Some(batch), News::anything);
+                        return Then::Committed;
                     }
                     Ok(None) => {
                         why = "its trace in the database is gone".to_owned();

@@ -15,14 +15,15 @@
 //! * `writer` takes every command that waits in the `queue`, loads and locks all that they involve in
 //!   one trip, decides them in memory one after the other (`work`, `write`), writes the result back in
 //!   a second trip and commits, and only then answers. The number of statements does not grow with
-//!   the number of commands.
+//!   the number of commands. What it knows by heart of the tasks in its hands it need not load: see
+//!   `work::recall`.
 //! * `solo` are calls that look for their rows by themselves, like a claim. `lane` is what both have
 //!   in common: what becomes of a transaction that fails, and how a lost answer to a commit is found.
 //! * [`in_postgres`] is SQL of an author's that is committed together with a step, on a connection of its own:
 //!   see `join`.
 //! * `read` is answered from connections of its own.
-//! * `life` is the heartbeat, and how processes hear of each other; `bell` says when they do, `health`
-//!   whether the database takes what is written.
+//! * `life` is the heartbeat, and how processes hear of each other: `news` is what they say, `bell` says when,
+//!   and `ear` notices what was not heard. `health` says whether the database takes what is written.
 //! * `moving` gives out all that is in a schema, to be moved to another store, and takes it in.
 //! * `schema` has the tables.
 
@@ -30,16 +31,19 @@ mod address;
 mod bell;
 mod conn;
 mod core;
+mod ear;
 mod error;
 mod health;
 mod hosts;
 mod join;
+mod keys;
 mod lane;
 mod life;
 mod locks;
 mod moving;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+mod news;
 mod options;
 mod password;
 mod pooler;
@@ -53,6 +57,7 @@ mod store;
 pub mod testing;
 mod text;
 mod tls;
+mod version;
 mod work;
 mod write;
 mod writer;

@@ -1,15 +1,20 @@
 //! Being alive, and hearing of others: the heartbeat, NOTIFY, and the look behind it.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use steadfast_store::Change;
 use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Row};
 
 use crate::{
     address::Wire,
-    bell::Word,
     conn::{Conn, Param},
     core::{Core, alive},
+    ear::Ear,
     error::cause,
     schema,
 };
@@ -24,8 +29,10 @@ const BEAT: &str = concat!(
     "), (SELECT max(version) FROM schema_version), (SELECT max(oldest) FROM schema_version)"
 );
 
-/// Changes whenever another process has committed something.
-const LOOK: &str = "SELECT coalesce(sum(batch), 0)::bigint FROM writer WHERE desk <> $1";
+/// How much each of the others has committed.
+const LOOK: &str = "
+    SELECT d.n, (SELECT coalesce(sum(w.batch), 0)::bigint FROM writer w WHERE w.desk = d.n)
+    FROM desk d WHERE d.n <> $1";
 
 pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
@@ -61,10 +68,12 @@ pub(crate) async fn live(core: Arc<Core>, first: (Conn, Wire)) {
 
 /// Lives on one connection, until it is lost, and says why.
 async fn listen(core: &Core, conn: Conn, mut wire: Wire) -> String {
+    // What was heard on another connection says nothing of what was said meanwhile.
+    let ear = Mutex::new(Ear::default());
     let hear = async {
         loop {
             match poll_fn(|cx| wire.poll_message(cx)).await {
-                Some(Ok(AsyncMessage::Notification(said))) => hear(core, said.payload()),
+                Some(Ok(AsyncMessage::Notification(said))) => hear(core, &ear, said.payload()),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return cause(&error),
                 None => return "it was closed".to_owned(),
@@ -78,8 +87,8 @@ async fn listen(core: &Core, conn: Conn, mut wire: Wire) -> String {
         }
         core.bell.greet();
         // What was said while nobody listened is lost.
-        core.changed.notify_one();
-        tokio::try_join!(beat(core, &conn), look(core, &conn), ring(core, &conn)).map(drop)
+        core.changed.tell(Change::anything());
+        tokio::try_join!(beat(core, &conn), look(core, &conn, &ear), ring(core, &conn)).map(drop)
     };
     tokio::select! {
         why = hear => why,
@@ -94,9 +103,9 @@ async fn ask(
     conn: &Conn,
     sql: &'static str,
     params: &[Param<'_>],
-) -> Result<Option<Row>, String> {
-    match tokio::time::timeout(core.options.lease / 3, conn.first(sql, params)).await {
-        Ok(Ok(row)) => Ok(row),
+) -> Result<Vec<Row>, String> {
+    match tokio::time::timeout(core.options.lease / 3, conn.query(sql, params)).await {
+        Ok(Ok(rows)) => Ok(rows),
         Ok(Err(error)) => Err(cause(&error)),
         Err(_) => Err("the database does not answer".into()),
     }
@@ -110,46 +119,50 @@ pub(crate) fn channel(core: &Core) -> String {
     format!("steadfast_{:08x}", core.locks.class)
 }
 
-fn hear(core: &Core, said: &str) {
-    let Some((word, by)) = Word::heard(said).filter(|(_, by)| *by != core.desk()) else { return };
-    if word == Word::Hello {
-        tracing::debug!(by, "another process has come");
-    }
-    core.bell.set_company(true);
-    core.changed.notify_one();
+fn lock(ear: &Mutex<Ear>) -> MutexGuard<'_, Ear> {
+    ear.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says that we are alive, often enough that one or two times may fail.
+fn hear(core: &Core, ear: &Mutex<Ear>, said: &str) {
+    if let Some(change) = lock(ear).hear(core.desk(), said) {
+        core.bell.set_company(true);
+        core.changed.tell(change);
+    }
+}
+
+/// Says that we are alive, often enough that one or two times may fail; until we are about to go.
 async fn beat(core: &Core, conn: &Conn) -> Result<(), String> {
-    loop {
+    while !core.is_closed() {
         let desk = core.desk();
-        match ask(core, conn, BEAT, &[&desk]).await? {
+        match ask(core, conn, BEAT, &[&desk]).await?.first() {
             Some(row) => {
-                core.bell.set_company(number(&row, 0)? > 0);
-                if let Err(newer) =
-                    schema::serves(&core.options, number(&row, 1)?, number(&row, 2)?)
+                core.bell.set_company(number(row, 0)? > 0);
+                if let Err(newer) = schema::serves(&core.options, number(row, 1)?, number(row, 2)?)
                 {
                     core.health.set_outdated(newer.to_string());
                 }
             }
             None => {
-                if let Err(error) = core.found_dead(desk, conn).await {
+                if let Err(error) = core.found_dead(desk, conn).await
+                    && !core.is_closed()
+                {
                     tracing::warn!(%error, "can't take another desk; trying again");
                 }
             }
         }
         tokio::time::sleep(core.options.lease / 4).await;
     }
+    Ok(())
 }
 
 /// Looks whether others have written something that we were not told of.
-async fn look(core: &Core, conn: &Conn) -> Result<(), String> {
-    let mut seen = None;
+async fn look(core: &Core, conn: &Conn, ear: &Mutex<Ear>) -> Result<(), String> {
     loop {
-        let row = ask(core, conn, LOOK, &[&core.desk()]).await?;
-        let count = row.as_ref().map(|row| number(row, 0)).transpose()?.unwrap_or(0);
-        if seen.replace(count).is_some_and(|before| before != count) {
-            core.changed.notify_one();
+        let rows = ask(core, conn, LOOK, &[&core.desk()]).await?;
+        let sum = |row: &Row| Ok((number(row, 0)?, number(row, 1)?));
+        let sums: Vec<(i64, i64)> = rows.iter().map(sum).collect::<Result<_, String>>()?;
+        if let Some(change) = lock(ear).look(&sums, !core.options.listen) {
+            core.changed.tell(change);
         }
         tokio::time::sleep(core.options.poll).await;
     }
@@ -160,8 +173,8 @@ async fn ring(core: &Core, conn: &Conn) -> Result<(), String> {
     let channel = channel(core);
     let mut last = Instant::now() - Duration::from_secs(1);
     loop {
-        let word = core.bell.wanted(last).await;
+        let said = core.bell.wanted(last, || core.desk()).await;
         last = Instant::now();
-        ask(core, conn, NOTIFY, &[&channel, &word.by(core.desk())]).await?;
+        ask(core, conn, NOTIFY, &[&channel, &said.text()]).await?;
     }
 }

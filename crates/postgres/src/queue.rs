@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use steadfast_store::{Error, Result};
@@ -29,6 +30,11 @@ pub(crate) trait Apply: Send + Sync + 'static {
     /// Roughly how many bytes it writes.
     fn bytes(&self) -> usize {
         0
+    }
+
+    /// Whether it is still wanted when it has waited for longer than a lease.
+    fn keeps(&self) -> bool {
+        true
     }
 }
 
@@ -57,7 +63,10 @@ impl<A: Apply> Command for Call<A> {
     fn run<'b>(&'b mut self, work: &mut Work<'b>) {
         self.outcome = match self.apply.apply(work) {
             Ok(value) => Some(Ok(value)),
-            Err(Fault::Refused(error)) => Some(Err(error)),
+            Err(Fault::Refused(error)) => {
+                work.refused = true;
+                Some(Err(error))
+            }
             Err(Fault::Miss) => None,
         };
     }
@@ -75,10 +84,20 @@ impl<A: Apply> Command for Call<A> {
     }
 }
 
-/// A command, and roughly how many bytes it writes.
+/// A command on its way.
 pub(crate) struct Waiting {
     pub(crate) command: Box<dyn Command>,
+    /// Roughly how many it writes.
     pub(crate) bytes: usize,
+    /// If it does not keep.
+    since: Option<Instant>,
+}
+
+impl Waiting {
+    /// Whether it was not made in the time in which it was wanted.
+    pub(crate) fn is_late(&self, now: Instant, lease: Duration) -> bool {
+        self.since.is_some_and(|since| now.saturating_duration_since(since) > lease)
+    }
 }
 
 /// While a writer is at work, the other takes no less than this: many small batches cost more than
@@ -126,14 +145,14 @@ impl Queue {
     /// Puts a call in. The answer comes by the channel.
     pub(crate) fn put<A: Apply>(&self, apply: A) -> Result<oneshot::Receiver<Result<A::Answer>>> {
         let (reply, answer) = oneshot::channel();
-        let bytes = apply.bytes();
+        let (bytes, since) = (apply.bytes(), (!apply.keeps()).then(Instant::now));
         let command = Box::new(Call { apply, outcome: None, reply });
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
         }
         let before = state.is_worth_it();
-        state.waiting.push(Waiting { command, bytes });
+        state.waiting.push(Waiting { command, bytes, since });
         let now = state.is_worth_it();
         drop(state);
         if now && !before {

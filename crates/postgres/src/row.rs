@@ -67,6 +67,11 @@ pub(crate) fn task(row: &Row, with_end: bool) -> Result<TaskRow> {
     })
 }
 
+/// The version of a new task's tool, as it is written.
+pub(crate) fn version(new: &steadfast_store::NewTask) -> i64 {
+    new.version.map_or(NO_VERSION, i64::from)
+}
+
 /// The columns that [`activity`] reads, of `activity a` and its `task t`.
 macro_rules! activity_columns {
     () => {

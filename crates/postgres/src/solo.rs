@@ -13,18 +13,21 @@ use steadfast_store::{Error, Result};
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
 
+use self::adopt::GiveBack;
 pub(crate) use self::{
-    adopt::{Adopt, GiveBack},
+    adopt::Adopt,
     claim::Claim,
     claim_activities::ClaimWork,
     session::{KeepSession, TouchSession},
     sweep::Sweep,
 };
 use crate::{
+    bell::Batch,
     conn::{Conn, Param},
     core::Core,
     lane::{Lane, Setback, Then},
-    work::{FENCE, News},
+    news::News,
+    work::fence,
     writer::rollback,
 };
 
@@ -92,6 +95,20 @@ impl Desk {
 
     /// Does one, to its end even if the caller gives up.
     pub(crate) async fn call<S: Solo>(&self, core: &Core, solo: S) -> Result<S::Answer> {
+        core.check_open()?;
+        self.do_it(core, solo).await
+    }
+
+    /// Gives the desk back. After it nothing more is written; if it fails, the desk is dead when its lease is
+    /// over. Done once, whoever asks for it again.
+    pub(crate) async fn give_back(&self, core: &Core) -> Result<()> {
+        match core.close() {
+            true => self.do_it(core, GiveBack).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn do_it<S: Solo>(&self, core: &Core, solo: S) -> Result<S::Answer> {
         let lane = Arc::clone(&self.0);
         let done = core.runtime.spawn(async move { call(&mut *lane.lock().await, &solo).await });
         done.await.unwrap_or_else(|_| Err(crate::queue::closed()))
@@ -110,7 +127,6 @@ async fn call<S: Solo>(lane: &mut Lane, solo: &S) -> Result<S::Answer> {
         match (lane.recover(setback).await, answer) {
             (Then::Again, _) => {}
             (Then::Committed, Some(answer)) => {
-                lane.core.committed(News::Urgent);
                 return Ok(answer);
             }
             (Then::Committed, None) => return Err(Error::Unknown("its answer was lost".into())),
@@ -135,7 +151,7 @@ async fn attempt<S: Solo>(
     }
     let desk = core.desk();
     conn.run("BEGIN").await?;
-    let fence = match conn.first(FENCE, &[&desk, &number]).await {
+    let fence = match conn.first(fence(), &[&desk, &number]).await {
         Ok(fence) => fence,
         Err(error) => {
             rollback(&conn).await;
@@ -149,7 +165,7 @@ async fn attempt<S: Solo>(
     let (batch, moment): (i64, i64) = (fence.try_get(0)?, fence.try_get(1)?);
     let tx = Tx { conn: &conn, core: &core, desk, moment };
     match solo.run(&tx).await {
-        Ok((done, News::None)) => {
+        Ok((done, news)) if !news.written => {
             rollback(&conn).await;
             Ok(Ok(done))
         }
@@ -157,7 +173,8 @@ async fn attempt<S: Solo>(
             *answer = Some(done);
             match conn.run("COMMIT").await {
                 Ok(()) => {
-                    core.committed(news);
+                    let committed = Batch { desk, lane: number, number: batch };
+                    core.committed(Some(committed), || news);
                     answer.take().map(Ok).ok_or(Setback::Lost { desk, number: batch })
                 }
                 Err(error) => Err(Setback::at_commit(error, desk, batch)),

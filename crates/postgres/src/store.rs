@@ -3,16 +3,15 @@
 
 mod begin;
 
-use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
     SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
-use tokio::sync::Notify;
 
 use self::begin::Life;
 use crate::{
@@ -57,6 +56,7 @@ impl Store {
     }
 
     async fn write<A: Apply>(&self, apply: A) -> Result<A::Answer> {
+        self.core.check_open()?;
         match self.core.queue.put(apply)?.await {
             Ok(answer) => answer,
             // Only a panic, or a kill, of the writer loses an answer.
@@ -91,12 +91,13 @@ impl steadfast_store::Store for Store {
         Box::pin(async move { self.readers.is_alive(desk.0).await })
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Arc::clone(&self.core.changed)
     }
 
     fn check(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
+            self.core.check_open()?;
             self.core.health.verdict()?;
             if self.core.health.is_due() {
                 self.readers.probe(self.core.desk()).await?;
@@ -107,11 +108,7 @@ impl steadfast_store::Store for Store {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move {
-            self.solo.call(&self.core, solo::GiveBack).await?;
-            self.core.given_back.store(true, Ordering::Release);
-            Ok(())
-        })
+        Box::pin(self.solo.give_back(&self.core))
     }
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {

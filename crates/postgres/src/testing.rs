@@ -25,14 +25,19 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use steadfast_store::Desk;
+use steadfast_store::{Desk, Filter, Order};
 
 pub use self::{
     pooler::Pooler,
     server::{Server, Setup, StartError},
     statements::statements,
 };
-use crate::{OpenError, Options, address::Address, conn::Conn, error::cause};
+use crate::{
+    OpenError, Options,
+    address::Address,
+    conn::{Conn, Param},
+    error::cause,
+};
 
 /// The server that the tests of this process share. It keeps its promises as long as the machine is
 /// up, and no longer: nothing is flushed to the disk.
@@ -108,4 +113,18 @@ pub async fn plan(options: &Options, sql: &str) -> Result<String, OpenError> {
     };
     let rows = conn.client.query(&execute, &[]).await.map_err(failed)?;
     Ok(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
+}
+
+/// How many pages the server looks at for a page of a listing, on a connection like those of a store.
+pub async fn pages(options: &Options, filter: &Filter, order: Order) -> Result<u64, OpenError> {
+    let conn = Conn::open(&Address::parse(options)?, options).await?;
+    let query = crate::read::Query::new(filter, order, None, 50);
+    let sql = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {}", query.sql);
+    let values: Vec<Param<'_>> = query.values.iter().map(|value| &**value as Param<'_>).collect();
+    let rows = conn.client.query(&sql, &values).await.map_err(|e| OpenError::failed(&e))?;
+    let lines = rows.iter().map(|row| row.get::<_, String>(0));
+    // The first counts for all that is below it.
+    let all = lines.into_iter().find(|line| line.contains("Buffers:")).unwrap_or_default();
+    let counts = all.split_whitespace().filter_map(|word| word.split_once('='));
+    Ok(counts.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
 }

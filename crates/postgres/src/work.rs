@@ -14,6 +14,7 @@ mod needs;
 mod place;
 mod question;
 mod reach;
+mod recall;
 mod save;
 pub(crate) mod sql;
 mod state;
@@ -23,30 +24,22 @@ mod task_columns;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 pub(crate) use self::activity::At;
+#[cfg(debug_assertions)]
+pub(crate) use self::recall::check_memory;
 use self::{activity::Activity, inbox::Mail, question::Asked};
 pub(crate) use self::{
-    load::{Begun, FENCE, load},
+    load::{Begun, fence, load, new_keys},
     needs::Needs,
     reach::Reach,
-    save::save,
+    recall::Remembered,
+    save::{save, save_recalled},
     task::{ACTIVITIES, Place, QUESTIONS, Task, WATCHES},
 };
-use crate::error::Fault;
+use crate::{error::Fault, news::News};
+use steadfast_store::{TaskKey, Which};
 
 /// What a command comes to.
 pub(crate) type Done<T> = std::result::Result<T, Fault>;
-
-/// Who should hear of a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum News {
-    /// Nothing was written.
-    #[default]
-    None,
-    /// Somebody elsewhere may be looking at what changed: it is enough if he sees it soon.
-    Lazy,
-    /// Somebody elsewhere has something to do.
-    Urgent,
-}
 
 /// What is known of a batch's rows, and what is to become of them.
 pub(crate) struct Work<'b> {
@@ -59,7 +52,10 @@ pub(crate) struct Work<'b> {
     needs: &'b Needs,
     /// What should have been loaded too.
     pub(crate) missing: Needs,
+    /// But for the tasks, which are counted in the end.
     pub(crate) news: News,
+    /// A command was refused.
+    pub(crate) refused: bool,
     pub(crate) tasks: HashMap<i64, Task<'b>>,
     ids: HashMap<String, i64>,
     /// Ids that others have, of those that must be free.
@@ -87,7 +83,8 @@ impl<'b> Work<'b> {
             ranks: 0,
             needs,
             missing: Needs::default(),
-            news: News::None,
+            news: News::default(),
+            refused: false,
             tasks: HashMap::new(),
             ids: HashMap::new(),
             taken: HashSet::new(),
@@ -112,12 +109,41 @@ impl<'b> Work<'b> {
 
     /// Something changes that somebody elsewhere may see.
     pub(crate) fn changed(&mut self) {
-        self.news = self.news.max(News::Lazy);
+        self.news.written = true;
     }
 
-    /// Something changes that somebody elsewhere should act on.
+    /// There is something for anybody to take up.
     pub(crate) fn calls(&mut self) {
-        self.news = News::Urgent;
+        self.changed();
+        self.news.work = true;
+    }
+
+    /// There will be at this time.
+    pub(crate) fn calls_at(&mut self, due: i64) {
+        self.changed();
+        self.news.due = Some(self.news.due.map_or(due, |before| before.min(due)));
+    }
+
+    /// Another desk has to look at what lies on it.
+    pub(crate) fn calls_on(&mut self, desk: i64) {
+        self.changed();
+        self.news.desks.insert(desk);
+    }
+
+    /// Something changes for those who listen for questions, notices and sessions.
+    pub(crate) fn asks(&mut self) {
+        self.changed();
+        self.news.asked = true;
+    }
+
+    /// What others should hear of it.
+    pub(crate) fn told(&self) -> News {
+        // Nobody watches a task yet that begins with this.
+        let seen = |task: &&Task<'_>| {
+            task.fresh.is_none() && (task.dirty || task.gone || !task.events.is_empty())
+        };
+        let tasks = self.tasks.values().filter(seen).map(|task| TaskKey(task.key)).collect();
+        News { tasks: Which::These(tasks), ..self.news.clone() }
     }
 
     /// A number for a new task.
@@ -152,6 +178,8 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("load NOTICE", load::NOTICE),
     ("load TASK_KEYS", load::TASK_KEYS),
     ("load ACTIVITY_KEYS", load::ACTIVITY_KEYS),
+    ("recall FENCE_KNOWN", recall::FENCE_KNOWN),
+    ("sql WRITE_RECALLED", sql::WRITE_RECALLED),
     ("sql UPDATE_PLAINLY", sql::UPDATE_PLAINLY),
     ("sql UPDATE_TASK", sql::UPDATE_TASK),
     ("sql INSERT_PLAINLY", sql::INSERT_PLAINLY),

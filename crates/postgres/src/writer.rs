@@ -7,16 +7,20 @@
 //! There are two writers, so that one can be at work here while the other's batch is with the
 //! server. They are to each other as two processes are.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use steadfast_store::Error;
 
 use crate::{
+    bell::Batch,
     conn::Conn,
     lane::{Lane, Setback, Then},
     queue::Waiting,
-    work::{Begun, Needs, News, load, save},
+    work::{Begun, Needs, Work, load, new_keys, save, save_recalled},
 };
+
+#[cfg(debug_assertions)]
+use crate::work::check_memory;
 
 /// A batch ends at this many commands,
 const MOST: usize = 1024;
@@ -29,7 +33,7 @@ impl Writer {
     /// Works until the queue is closed and empty.
     pub(crate) async fn work(mut self) {
         let mut waiting = VecDeque::new();
-        let core = std::sync::Arc::clone(&self.0.core);
+        let core = Arc::clone(&self.0.core);
         let mut first = true;
         while core.queue.take(&mut waiting, std::mem::take(&mut first)).await {
             while !waiting.is_empty() {
@@ -41,23 +45,32 @@ impl Writer {
     /// Commits a batch, and answers.
     async fn commit(&mut self, mut batch: Vec<Waiting>) {
         self.0.fresh();
+        let mut by_heart = true;
         loop {
+            batch = self.in_time(batch);
+            if batch.is_empty() {
+                return;
+            }
             let mut needs = Needs::default();
             for waiting in &batch {
                 waiting.command.needs(&mut needs, &self.0.core.cards);
             }
-            let setback = match self.attempt(&mut batch, &mut needs).await {
+            let attempt = match std::mem::take(&mut by_heart) && needs.are_known() {
+                true => self.attempt_by_heart(&mut batch, &needs).await,
+                false => self.attempt(&mut batch, &mut needs).await,
+            };
+            let setback = match attempt {
                 Ok(()) => return answer(batch, || None),
                 Err(setback) => setback,
             };
             // What was remembered may be what was wrong.
-            self.0.core.cards.forget();
+            match setback {
+                Setback::Doubtful => self.0.core.cards.drop_all(needs.keys.iter()),
+                _ => self.0.core.cards.forget(),
+            }
             match self.0.recover(setback).await {
                 Then::Again => {}
-                Then::Committed => {
-                    self.0.core.committed(News::Urgent);
-                    return answer(batch, || None);
-                }
+                Then::Committed => return answer(batch, || None),
                 Then::Fail { alone: true, .. } if batch.len() > 1 => {
                     // One of them is bad. By itself it fails alone.
                     for waiting in batch {
@@ -70,16 +83,74 @@ impl Writer {
         }
     }
 
+    /// Those that are still wanted; the others are told so.
+    fn in_time(&self, batch: Vec<Waiting>) -> Vec<Waiting> {
+        let (now, lease) = (Instant::now(), self.0.core.options.lease);
+        if !batch.iter().any(|waiting| waiting.is_late(now, lease)) {
+            return batch;
+        }
+        let (late, rest) = batch.into_iter().partition(|waiting| waiting.is_late(now, lease));
+        let text =
+            "the database could not be reached for longer than a lease, so nothing was started";
+        answer(late, || Some(Error::Unavailable(text.into())));
+        rest
+    }
+
+    /// One transaction in one trip, by what is remembered.
+    async fn attempt_by_heart(
+        &mut self,
+        batch: &mut [Waiting],
+        needs: &Needs,
+    ) -> Result<(), Setback> {
+        let core = Arc::clone(&self.0.core);
+        let desk = core.desk();
+        let last = self.0.last.filter(|(of, _)| *of == desk).map(|(_, last)| last);
+        let Some(last) = last else { return Err(Setback::Doubtful) };
+        let conn = self.0.conn().await?;
+        let keys = match core.keys.take(needs.new_tasks) {
+            Some(keys) => keys,
+            None => new_keys(&conn, needs.new_tasks).await?.into(),
+        };
+        let Some(mut work) = Work::recall(desk, needs, keys) else {
+            return Err(Setback::Doubtful);
+        };
+        for waiting in batch.iter_mut() {
+            waiting.command.run(&mut work);
+        }
+        if !work.holds() {
+            return Err(Setback::Doubtful);
+        }
+        #[cfg(debug_assertions)]
+        check_memory(&conn, needs, desk).await;
+        let (number, ahead) = (last + 1, core.keys.wanted(needs.new_tasks));
+        match save_recalled(&conn, &work, (self.0.number, number), &core.locks, ahead).await {
+            Ok((version, keys)) => {
+                core.keys.put(keys);
+                core.cards.keep(work.cards(version));
+                self.0.last = Some((desk, number));
+                let batch = Batch { desk, lane: self.0.number, number };
+                core.committed(Some(batch), || work.told());
+                Ok(())
+            }
+            Err(error) => match Setback::at_commit(error, desk, number) {
+                lost @ Setback::Lost { .. } => Err(lost),
+                _ => Err(Setback::Doubtful),
+            },
+        }
+    }
+
     /// One transaction.
     async fn attempt(&mut self, batch: &mut [Waiting], needs: &mut Needs) -> Result<(), Setback> {
         let conn = self.0.conn().await?;
-        let core = &self.0.core;
+        let core = Arc::clone(&self.0.core);
         let (desk, lane) = (core.desk(), self.0.number);
         let mut begun = Begun::New { desk, lane };
-        let mut number = 0;
+        if needs.new_tasks > 0 {
+            core.keys.clear();
+        }
         loop {
             let loaded = load(&conn, needs, &begun, &core.locks).await;
-            let (mut work, first, moment) = match loaded {
+            let (mut work, stamp) = match loaded {
                 Ok(Some(loaded)) => loaded,
                 Ok(None) => {
                     rollback(&conn).await;
@@ -90,16 +161,13 @@ impl Writer {
                     return Err(error.into());
                 }
             };
-            if matches!(begun, Begun::New { .. }) {
-                number = first;
-            }
             for waiting in batch.iter_mut() {
                 waiting.command.run(&mut work);
             }
             if !work.is_complete() {
                 let missing = std::mem::take(&mut work.missing);
                 drop(work);
-                begun = Begun::Same { desk, moment };
+                begun = Begun::Same { desk, stamp };
                 if missing.locks() {
                     rollback(&conn).await;
                     begun = Begun::New { desk, lane };
@@ -107,17 +175,19 @@ impl Writer {
                 needs.add(missing);
                 continue;
             }
-            if work.news == News::None {
+            if !work.news.written {
                 rollback(&conn).await;
                 return Ok(());
             }
             return match save(&conn, &work).await {
                 Ok(()) => {
-                    core.cards.keep(work.ends());
-                    core.committed(work.news);
+                    core.cards.keep(work.cards(stamp.version));
+                    self.0.last = Some((desk, stamp.number));
+                    let batch = Batch { desk, lane, number: stamp.number };
+                    core.committed(Some(batch), || work.told());
                     Ok(())
                 }
-                Err(error) => Err(Setback::at_commit(error, desk, number)),
+                Err(error) => Err(Setback::at_commit(error, desk, stamp.number)),
             };
         }
     }

@@ -91,10 +91,12 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call in. The answer comes by the channel; if it does not, the writer has panicked.
+    /// Puts a call in, and with `last` no more after it. The answer comes by the channel; if it does not, the
+    /// writer has panicked.
     pub(crate) fn put<T: Send + 'static>(
         &self,
         bytes: usize,
+        last: bool,
         apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T>>> {
         let (reply, answer) = oneshot::channel();
@@ -104,6 +106,7 @@ impl Queue {
             return Err(Error::Unavailable("this handle is closed".into()));
         }
         state.waiting.push(Waiting { command, bytes });
+        state.closed = last;
         Ok(answer)
     }
 

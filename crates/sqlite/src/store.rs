@@ -1,19 +1,21 @@
 //! The handle: calls that write go to the writer, calls that read to a reader.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
 };
 
 use rusqlite::Connection;
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Join,
     ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
-use tokio::sync::Notify;
 
 use crate::{
     OpenError, Options,
@@ -21,8 +23,9 @@ use crate::{
     desk::{Desks, Seat},
     join,
     memory::Memory,
-    rails::Rails,
+    rails::{self, Rails},
     read::{Readers, busy},
+    tx::Tx,
     writer::{Office, Writer},
 };
 
@@ -33,10 +36,11 @@ pub struct Store {
     desks: Desks,
     office: Arc<Office>,
     readers: Arc<Readers>,
-    changed: Arc<Notify>,
-    /// What must outlive every write: the lock that says this desk is alive, and the writer.
-    life: Mutex<Option<(Seat, JoinHandle<()>)>>,
-    /// The desk was given back, so its lock file is of no use to anybody.
+    changed: Arc<Changes>,
+    /// What must outlive every write: the lock that says this desk is alive. Gone with its last write, or with
+    /// the handle.
+    seat: Mutex<Option<Seat>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
     closed: AtomicBool,
 }
 
@@ -55,7 +59,7 @@ impl Store {
     ) -> std::result::Result<Store, OpenError> {
         let rails = Rails::lay(&mut conn)
             .map_err(|e| OpenError::Failed { path: options.path.clone(), detail: e.to_string() })?;
-        let changed = Arc::new(Notify::new());
+        let changed = Arc::new(Changes::default());
         if let Ok(busy) = busy(&conn) {
             desks.clean(|desk| !busy.contains(&desk));
         }
@@ -95,7 +99,8 @@ impl Store {
             office,
             readers: Readers::new(options),
             changed,
-            life: Mutex::new(Some((seat, thread))),
+            seat: Mutex::new(Some(seat)),
+            writer: Mutex::new(Some(thread)),
             closed: AtomicBool::new(false),
         })
     }
@@ -110,19 +115,17 @@ impl Store {
 
     fn leave(&self, discard: bool) {
         self.office.close(discard);
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((seat, thread)) = life.take() {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = writer {
             // The writer has ended before the lock is let go: nothing is written by the dead.
             let _ = thread.join();
             self.office.quiet();
-            if self.closed.load(Ordering::SeqCst) && !discard {
-                let bare = self.readers.point(busy).is_ok_and(|busy| !busy.contains(&self.desk.0));
-                if bare {
-                    self.desks.remove(self.desk.0);
-                }
-            }
-            drop(seat);
         }
+        self.seat().take();
+    }
+
+    fn seat(&self) -> MutexGuard<'_, Option<Seat>> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -166,10 +169,15 @@ impl steadfast_store::Store for Store {
     }
 
     fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(async move { Ok(desk == self.desk || self.desks.is_alive(desk.0)) })
+        Box::pin(async move {
+            match desk == self.desk {
+                true => Ok(self.seat().is_some()),
+                false => Ok(self.desks.is_alive(desk.0)),
+            }
+        })
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Arc::clone(&self.changed)
     }
 
@@ -179,8 +187,20 @@ impl steadfast_store::Store for Store {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.office.call(0, |tx| tx.close()).await?;
-            self.closed.store(true, Ordering::SeqCst);
+            rails::not_inside()?;
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(());
+            }
+            let mut seat = self.seat().take();
+            let close = move |tx: &mut Tx<'_>| {
+                let closed = tx.close();
+                // Before the commit, so that nobody sees what is given back and takes this desk for alive; and
+                // not before the transaction, in which nobody can adopt it.
+                drop(seat.take());
+                closed
+            };
+            self.office.call_last(0, close).await?;
+            self.desks.remove(self.desk.0);
             Ok(())
         })
     }

@@ -16,8 +16,7 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode};
-use steadfast_store::{Error, Result};
-use tokio::sync::Notify;
+use steadfast_store::{Change, Changes, Error, Result};
 
 use crate::{
     bell::Bell,
@@ -51,13 +50,13 @@ pub(crate) struct Office {
     /// The last batch was one command, and quick.
     calm: AtomicBool,
     bell: Option<Bell>,
-    changed: Arc<Notify>,
+    changed: Arc<Changes>,
     strangers: Arc<AtomicU64>,
 }
 
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
-    pub(crate) changed: Arc<Notify>,
+    pub(crate) changed: Arc<Changes>,
     /// How often a look has found commits of others.
     pub(crate) strangers: Arc<AtomicU64>,
     pub(crate) desk: i64,
@@ -99,7 +98,7 @@ impl Office {
     /// Passes on what others ring, until the office is closed.
     pub(crate) fn hear(self: Arc<Office>) {
         while self.bell.as_ref().is_some_and(Bell::listen) {
-            self.changed.notify_one();
+            self.changed.tell(Change::anything());
             std::thread::sleep(DIN);
         }
     }
@@ -110,8 +109,26 @@ impl Office {
         bytes: usize,
         apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
     ) -> Result<T> {
+        self.put(bytes, false, apply).await
+    }
+
+    /// The same for the last one: those that come after it are refused.
+    pub(crate) async fn call_last<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
+        self.put(bytes, true, apply).await
+    }
+
+    async fn put<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        last: bool,
+        apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
         rails::not_inside()?;
-        let answer = self.queue.put(bytes, apply)?;
+        let answer = self.queue.put(bytes, last, apply)?;
         if self.calm.load(Ordering::Relaxed)
             && let Ok(mut writer) = self.writer.try_lock()
         {
@@ -133,7 +150,7 @@ impl Office {
         apply: impl FnMut(&mut Tx<'_>) -> std::result::Result<T, Fault> + Send + 'static,
     ) -> Result<T> {
         self.calm.store(false, Ordering::Relaxed);
-        let answer = self.queue.put(bytes, apply)?;
+        let answer = self.queue.put(bytes, false, apply)?;
         self.queue.wake();
         answer.await.unwrap_or_else(|_| Err(Error::Unknown("the writer has died".into())))
     }
@@ -203,7 +220,7 @@ impl Writer {
             self.seen = version;
             self.memory.doubt();
             self.strangers.fetch_add(1, Ordering::AcqRel);
-            self.changed.notify_one();
+            self.changed.tell(Change::anything());
         }
         Ok(())
     }

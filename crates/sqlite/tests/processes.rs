@@ -71,9 +71,9 @@ async fn a_handle_is_told_of_others_commits_and_not_of_its_own() {
     let (changed_a, changed_b) = (a.changed(), b.changed());
     assert!(matches!(a.start(task("a")).await.unwrap(), Started::New { .. }));
     let soon = Duration::from_secs(5);
-    tokio::time::timeout(soon, changed_b.notified()).await.expect("b is told");
+    tokio::time::timeout(soon, changed_b.next()).await.expect("b is told");
     // More than one look of an idle writer.
-    let never = tokio::time::timeout(Duration::from_millis(600), changed_a.notified()).await;
+    let never = tokio::time::timeout(Duration::from_millis(600), changed_a.next()).await;
     assert!(never.is_err(), "a is not told of what it did itself");
     assert!(b.get(operator(), TaskId::new("a").unwrap()).await.is_ok());
 }

@@ -42,6 +42,12 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS", env = "STEADFAST_STORE_LEASE_SECONDS")]
     pub store_lease_seconds: Option<u64>,
 
+    /// Have at most this many transactions of steps open in PostgreSQL at once, on a connection each; others
+    /// wait [default: 4]
+    #[arg(long, value_name = "NUMBER", env = "STEADFAST_STORE_TRANSACTIONS",
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub store_transactions: Option<u16>,
+
     /// Leave the tables of PostgreSQL as they are: `steadfast migrate` makes them and brings them up to date
     #[arg(long, env = "STEADFAST_STORE_NO_MIGRATE")]
     pub store_no_migrate: bool,
@@ -176,6 +182,7 @@ impl Flags {
             store_password_file: self.store_password_file.or(other.store_password_file),
             store_schema: self.store_schema.or(other.store_schema),
             store_lease_seconds: self.store_lease_seconds.or(other.store_lease_seconds),
+            store_transactions: self.store_transactions.or(other.store_transactions),
             store_no_migrate: self.store_no_migrate || other.store_no_migrate,
             process_crash_only: self.process_crash_only || other.process_crash_only,
             token_file: self.token_file.or(other.token_file),
@@ -228,6 +235,9 @@ mod tests {
         assert_eq!((flags.store.as_deref(), flags.drain_seconds), (Some("flag.db"), Some(3)));
         assert_eq!(flags.allow_host, ["a", "b"]);
         assert!(parse(&["x", "--validate-effects"]).unwrap().validate_effects);
+        let transactions = |count| parse(&["x", "--store-transactions", count]);
+        assert_eq!(transactions("9").unwrap().store_transactions, Some(9));
+        assert!(transactions("0").is_err() && transactions("1001").is_err());
         assert!(parse(&["x", "--listen", "nowhere"]).is_err());
         assert!(parse(&["x", "--what"]).is_err());
     }

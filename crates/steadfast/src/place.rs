@@ -50,6 +50,9 @@ async fn open_postgres(address: &str, flags: &Flags) -> Result<(Arc<dyn Store>, 
     if let Some(seconds) = flags.store_lease_seconds {
         options = options.lease(Duration::from_secs(seconds));
     }
+    if let Some(most) = flags.store_transactions {
+        options = options.transactions(most);
+    }
     let store = options.open().await?;
     // Not the address, which may have a password in it.
     Ok((Arc::new(store), format!("PostgreSQL, in the schema {schema}")))
@@ -61,6 +64,7 @@ fn only_of_postgres(flags: &Flags) -> Result<()> {
         (flags.store_password_file.is_some(), "--store-password-file"),
         (flags.store_schema.is_some(), "--store-schema"),
         (flags.store_lease_seconds.is_some(), "--store-lease-seconds"),
+        (flags.store_transactions.is_some(), "--store-transactions"),
         (flags.store_no_migrate, "--store-no-migrate"),
     ];
     match given.into_iter().find(|(given, _)| *given) {
@@ -116,6 +120,9 @@ mod tests {
         let store = Some("memory:".to_owned());
         let flags = Flags { store, store_schema: Some("own".into()), ..Flags::default() };
         assert!(refused(flags).await.starts_with("--store-schema is for PostgreSQL"));
+        let store = Some("memory:".to_owned());
+        let flags = Flags { store, store_transactions: Some(9), ..Flags::default() };
+        assert!(refused(flags).await.starts_with("--store-transactions is for PostgreSQL"));
         let store = Some("postgres://nobody@127.0.0.1:1/none".to_owned());
         let flags = Flags { store, process_crash_only: true, ..Flags::default() };
         assert!(refused(flags).await.starts_with("--process-crash-only is for SQLite"));

@@ -3,13 +3,13 @@
 use std::{future::Future, sync::Arc};
 
 use steadfast_core::{TaskId, Timestamp};
-use tokio::sync::Notify;
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
-    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Join,
-    ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage,
+    InboxRow, Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
+    Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
+    Touched, Turn, Turned,
 };
 
 /// What happens around each call of a store. Whatever implements it is a [`Store`].
@@ -20,8 +20,8 @@ pub trait Around: Send + Sync + 'static {
     /// Its desk, also when there is no store behind it any more.
     fn desk(&self) -> Desk;
 
-    /// Who is notified of changes.
-    fn changed(&self) -> Arc<Notify>;
+    /// What others have changed.
+    fn changed(&self) -> Arc<Changes>;
 
     /// Makes a call, or doesn't. It is named like the method, but that a turn which lets go of its task is
     /// a `park`, one that is taken with work is a `turn` too, and a task that is read with its questions is a
@@ -54,7 +54,7 @@ impl<A: Around> Store for A {
         Around::desk(self)
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Around::changed(self)
     }
 

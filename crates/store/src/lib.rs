@@ -13,6 +13,7 @@
 
 #[cfg(feature = "around")]
 mod around;
+mod change;
 mod error;
 mod join;
 mod memory;
@@ -26,6 +27,7 @@ mod write;
 
 #[cfg(feature = "around")]
 pub use around::Around;
+pub use change::{Change, Changes, Which};
 pub use error::{Error, Refusal, Result};
 pub use join::{Join, Judge, Overruled, Parcel, Prepared, Work};
 pub use memory::{Disk, Memory};

@@ -23,14 +23,14 @@ use std::sync::{
 };
 
 use steadfast_core::{TaskId, Timestamp};
-use tokio::sync::Notify;
 
 use self::content::Content;
 use crate::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
-    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Change,
+    Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage,
+    InboxRow, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried,
+    SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn,
+    Turned,
 };
 
 /// What a store in memory contains. Clones are the same content; it lives as long as one of them,
@@ -54,9 +54,10 @@ impl Disk {
     /// Opens another handle on it.
     #[must_use]
     pub fn open(&self) -> Memory {
-        let changed = Arc::new(Notify::new());
+        let changed = Arc::new(Changes::default());
         let desk = AtomicI64::new(self.lock().seat(Arc::clone(&changed)).0);
-        Memory { disk: self.clone(), desk, changed, dead: AtomicBool::new(false), leased: false }
+        let (dead, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Memory { disk: self.clone(), desk, changed, dead, closed, leased: false }
     }
 
     /// The same, of a process that lives by a lease, as on a store that others reach over a network:
@@ -83,8 +84,10 @@ pub struct Memory {
     disk: Disk,
     /// Changed with the content locked.
     desk: AtomicI64,
-    changed: Arc<Notify>,
+    changed: Arc<Changes>,
     dead: AtomicBool,
+    /// It was given back: it can look at what is there, and change nothing.
+    closed: AtomicBool,
     leased: bool,
 }
 
@@ -112,7 +115,7 @@ impl Memory {
             let desk = content.seat(Arc::clone(&self.changed));
             content.rebind(self.own_desk(), desk);
             self.desk.store(desk.0, Ordering::Release);
-            self.changed.notify_one();
+            self.changed.tell(Change::anything());
         }
     }
 
@@ -127,6 +130,9 @@ impl Memory {
     fn write<T>(&self, change: impl FnOnce(&mut Content, Desk) -> Result<T>) -> Result<T> {
         let mut content = self.disk.lock();
         self.alive()?;
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::Unavailable("this handle is closed".into()));
+        }
         self.sit_down(&mut content);
         let desk = self.own_desk();
         let done = change(&mut content, desk);
@@ -166,7 +172,7 @@ impl Store for Memory {
         Box::pin(async move { self.read(|content| Ok(!content.is_dead(desk))) })
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Arc::clone(&self.changed)
     }
 
@@ -175,7 +181,17 @@ impl Store for Memory {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.write(|content, desk| content.close(desk)) })
+        Box::pin(async move {
+            if self.closed.load(Ordering::Relaxed) {
+                return self.alive();
+            }
+            self.write(|content, desk| {
+                self.closed.store(true, Ordering::Relaxed);
+                content.close(desk);
+                content.leave(desk);
+                Ok(())
+            })
+        })
     }
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {

@@ -21,6 +21,7 @@
 //!   its epoch raised. Desks, leases and writers stay behind: they belong to processes of the old store.
 
 mod body;
+mod hands;
 mod order;
 mod reader;
 mod record;
@@ -31,6 +32,7 @@ mod writer;
 
 pub use self::{
     body::Body,
+    hands::{Hands, Lies},
     reader::Reader,
     record::{
         Activity, At, Counters, Event, Kept, Kind, Message, Notice, Parent, Place, Question,

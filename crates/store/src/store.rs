@@ -3,13 +3,12 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use steadfast_core::{TaskId, Timestamp};
-use tokio::sync::Notify;
 
 use crate::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow, Join, ListPage,
-    NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, Changes,
+    ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
+    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
+    SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
@@ -52,9 +51,8 @@ pub trait Store: Send + Sync + 'static {
     /// Whether the process of a desk may still live. False for one that never was.
     fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>>;
 
-    /// Is notified when another handle has changed the store. A notice is kept for whoever waits
-    /// next; several may become one.
-    fn changed(&self) -> Arc<Notify>;
+    /// What other handles have changed in the store. It is kept for whoever asks next.
+    fn changed(&self) -> Arc<Changes>;
 
     /// As long as this says the same number, nobody but this handle can have changed the store. `None`
     /// while another handle is open, or if that can't be known: then only reading tells. It costs no more
@@ -71,7 +69,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Gives back all that this desk holds, so that others can take it at once, and raises its
     /// epochs. Counts as no death, and as no attempt at an activity. A halted task waits for its
-    /// resume. The handle can still be used.
+    /// resume.
+    ///
+    /// It is the last that is written in the name of the desk, which is dead in the same commit: who
+    /// sees what was given back also sees that whatever is bound to the desk is abandoned. From then on
+    /// the handle refuses to write as [`Unavailable`](crate::Error::Unavailable), and can still read;
+    /// closing it again does nothing. If this fails it is closed all the same.
     /// Dying instead loses nothing: the desk is seen to be dead.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
 

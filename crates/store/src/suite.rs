@@ -74,6 +74,7 @@ macro_rules! store_suite {
                 a_held_task_is_not_ready,
                 a_start_in_the_future_waits_for_it,
                 a_start_that_is_due_begins_at_once,
+                a_task_that_has_ended_before_it_began_is_only_found,
                 an_id_is_used_once,
                 a_removed_id_can_be_used_again,
                 a_dedup_key_starts_one_task,
@@ -215,6 +216,8 @@ macro_rules! store_suite {
                 an_ended_task_on_a_dead_desk_keeps_its_status,
                 a_cancel_forgets_deaths,
                 closing_gives_everything_back,
+                what_is_bound_to_a_closed_desk_is_abandoned_at_once,
+                a_closed_handle_changes_nothing,
                 what_was_acknowledged_outlives_the_process,
             }
             read {

@@ -27,7 +27,8 @@ pub struct NewTask {
     /// It is of no use without the process that starts it: [`TaskRow::bound`](crate::TaskRow::bound) is
     /// this handle's desk.
     pub bound: bool,
-    /// Where it stands at first.
+    /// Where it stands at first. One that has ended before it began lies nowhere, so that nobody takes it:
+    /// it is there to be found by its key until it expires.
     pub status: Status,
     /// When it is accepted.
     pub created: Timestamp,

@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use steadfast_store::{Around, BoxFuture, Desk, Error, Result, Store};
-use tokio::sync::Notify;
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Error, Result, Store};
 
 use crate::wait::until;
 
@@ -11,7 +10,7 @@ use crate::wait::until;
 pub(crate) struct Mortal {
     inner: RwLock<Option<Arc<dyn Store>>>,
     desk: Desk,
-    changed: Arc<Notify>,
+    changed: Arc<Changes>,
 }
 
 impl Mortal {
@@ -52,7 +51,7 @@ impl Around for Mortal {
         self.desk
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         self.changed.clone()
     }
 

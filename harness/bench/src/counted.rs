@@ -7,8 +7,7 @@ use std::sync::{
 
 use serde_json::json;
 use steadfast_engine::Engine;
-use steadfast_store::{Around, BoxFuture, Desk, Store};
-use tokio::sync::Notify;
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Store};
 
 use crate::{
     EngineArgs, Result,
@@ -55,7 +54,7 @@ impl Around for Counted {
         self.inner.desk()
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         self.inner.changed()
     }
 

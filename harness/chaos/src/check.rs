@@ -48,8 +48,6 @@ pub(crate) struct Case<'a> {
     pub(crate) tasks: &'a [Task],
     pub(crate) effects: &'a [Effect],
     pub(crate) lives: &'a Lives,
-    /// After how many milliseconds a process is taken for dead, if not at once.
-    pub(crate) lease: Option<i64>,
     pub(crate) take_ups: &'a TakeUps,
 }
 
@@ -120,10 +118,8 @@ impl Case<'_> {
     fn check_end(&self, task: &Task, wrong: &mut Vec<String>) {
         let (Some(closed), Some(ended)) = (self.call.closed, task.info.ended) else { return };
         // Who stands still sees nothing, and who is cut off can't cancel.
-        let in_trouble = self
-            .call
-            .life
-            .map_or(0, |life| self.lives.trouble_between(life, closed, ended.0, self.lease));
+        let trouble = |life| self.lives.trouble_between(life, closed, ended.0);
+        let in_trouble = self.call.life.map_or(0, trouble);
         if task.info.status == Status::Completed && ended.0 > closed + SLOW + in_trouble {
             let late = ended.0 - closed;
             let why = match self.call.kind {
@@ -200,9 +196,13 @@ impl Case<'_> {
             let Some(last) = effects[..n].iter().rev().find(same) else { continue };
             // Who had the task first may come last.
             let (old, new) = if epoch < &last.epoch { (effect, last) } else { (last, effect) };
+            let lost =
+                |old: &Effect, new: &Effect| self.lives.may_have_lost(old.life, old.at, new.at);
+            // Who takes something back does not know its epoch.
+            let late = epoch.is_none() && lost(effect, last);
             if (old.life, old.epoch) == (new.life, new.epoch) && epoch.is_some() {
                 wrong.push(format!("{step} took effect 2 times in life {life}: {effect:?}"));
-            } else if !self.lives.may_have_lost(old.life, old.at, new.at) {
+            } else if !lost(old, new) && !late {
                 wrong.push(match old.life == new.life {
                     true => format!("{step} took effect 2 times in life {life}: {effect:?}"),
                     false => format!(

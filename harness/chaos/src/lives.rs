@@ -57,19 +57,10 @@ impl Lives {
         })
     }
 
-    /// For how long it was in trouble between these two times, and may not have known of it. With a lease, one
-    /// that was told to stop counts as alive until that is over: so long others go on with what was bound to
-    /// it.
-    pub(crate) fn trouble_between(
-        &self,
-        life: u32,
-        from: i64,
-        until: i64,
-        lease: Option<i64>,
-    ) -> i64 {
+    /// For how long it was in trouble between these two times, and may not have known of it.
+    pub(crate) fn trouble_between(&self, life: u32, from: i64, until: i64) -> i64 {
         let life = self.all().get(&life).cloned().unwrap_or_default();
-        let end = life.end.zip(lease).map(|(end, lease)| (end, end + lease));
-        let within = life.troubles.iter().chain(&end).map(|(begin, end)| {
+        let within = life.troubles.iter().map(|(begin, end)| {
             (end.saturating_add(NOTICE).min(until) - (*begin).max(from)).max(0)
         });
         within.sum()

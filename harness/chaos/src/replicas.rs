@@ -49,7 +49,7 @@ const FAULTS: [Fault; 6] = [
 ];
 
 /// How much longer than its lease one is away at most, in milliseconds.
-pub(crate) const LONGER: u64 = 1_500;
+const LONGER: u64 = 1_500;
 
 impl Replica {
     async fn start(world: &Arc<World>, place: usize) -> Option<Replica> {

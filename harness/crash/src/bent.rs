@@ -10,13 +10,12 @@ use std::{
 
 use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
-    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel,
+    ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
     SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn,
     Turned,
 };
-use tokio::sync::Notify;
 
 use crate::faults::{Faults, Weather};
 
@@ -52,7 +51,7 @@ pub struct Bent<S: ?Sized> {
     die_at_work: Option<(u64, At)>,
     on_death: Box<dyn Fn() + Send + Sync>,
     weather: Option<Weather>,
-    changed: Arc<Notify>,
+    changed: Arc<Changes>,
     mutant: Option<Mutant>,
 }
 
@@ -196,7 +195,7 @@ impl<S: Store + ?Sized> Store for Bent<S> {
     fn is_alive(&self, desk: Desk) -> BoxFuture<'_, Result<bool>> {
         Box::pin(self.look(self.inner.is_alive(desk)))
     }
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         self.changed.clone()
     }
     fn solitude(&self) -> Option<u64> {

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use steadfast_store::{Error, Result};
-use tokio::{sync::Notify, time::Instant};
+use steadfast_store::{Change, Changes, Error, Result};
+use tokio::time::Instant;
 
 use crate::Rng;
 
@@ -110,20 +110,22 @@ impl Weather {
     }
 
     /// What is heard of the notices of a store.
-    pub(crate) fn hear(&self, said: Arc<Notify>) -> Arc<Notify> {
+    pub(crate) fn hear(&self, said: Arc<Changes>) -> Arc<Changes> {
         let unheard = self.faults.unheard;
         if unheard == 0 {
             return said;
         }
-        let (heard, dice) = (Arc::new(Notify::new()), self.dice.clone());
+        let (heard, dice) = (Arc::new(Changes::default()), self.dice.clone());
         let hears = heard.clone();
         tokio::spawn(async move {
             loop {
-                said.notified().await;
+                let mut change = said.next().await;
                 if lock(&dice).chance(unheard) {
+                    // That there was something is seen a while later, and not what it was.
                     tokio::time::sleep(Duration::from_secs(1)).await;
+                    change = Change::anything();
                 }
-                hears.notify_one();
+                hears.tell(change);
             }
         });
         heard

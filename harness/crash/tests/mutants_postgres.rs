@@ -1,5 +1,6 @@
 //! Wrong engines are noticed on PostgreSQL too: the same workload and the same checks, in real time. What
-//! its fence is worth is seen in the tests of its store, and in the simulation.
+//! its fence is worth is seen in the tests of its store, in the simulation, in `moving/undead.rs` and in
+//! `mutant_memory_postgres.rs`.
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
 use std::{sync::Arc, time::Duration};

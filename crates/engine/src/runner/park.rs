@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_core::{Event, Failure, FailureKind, Halt, Record, Status, View, decode, encode};
-use steadfast_store::{After, InboxRow, Lease, Order, TaskRow, Turn};
+use steadfast_store::{After, Change, InboxRow, Lease, Order, TaskRow, Turn};
 
 use super::{Frozen, Runner, Then, turn::insist};
 use crate::{CallError, blob, engine::Core};
@@ -136,7 +136,7 @@ pub(crate) async fn return_to_store(core: &Core, lease: Lease) {
     if let Err(error) = core.store.turn(put_back(core, lease)).await {
         tracing::debug!(%error, "a task that came too late could not be put back");
     }
-    core.store.changed().notify_one();
+    core.store.changed().tell(Change::anything());
 }
 
 /// The turn that puts a task back on the ready pile.

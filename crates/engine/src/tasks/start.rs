@@ -18,7 +18,8 @@ use crate::{
     context::Shared,
     engine::Core,
     finish::finish,
-    limits, runner,
+    limits::{self, clip},
+    runner,
     watch::Watch,
 };
 
@@ -40,6 +41,8 @@ pub struct Start {
     session: Option<String>,
     unserved: bool,
     passing_progress: bool,
+    /// Why it is cancelled from the first, and for how long it is there.
+    cancelled: Option<(String, Duration)>,
 }
 
 /// A task that was started.
@@ -74,6 +77,7 @@ impl Tasks {
             session: None,
             unserved: false,
             passing_progress: false,
+            cancelled: None,
         }
     }
 }
@@ -156,6 +160,13 @@ impl Start {
         self
     }
 
+    /// It is cancelled from the first, for this reason: it never runs, and is there for so long. Who starts
+    /// another with its [request key](Start::request_key) meanwhile finds it. Its tool need not exist.
+    pub fn cancelled(mut self, reason: impl Into<String>, kept: Duration) -> Start {
+        self.cancelled = Some((reason.into(), kept));
+        self
+    }
+
     /// Starts it, and follows it from its beginning.
     pub async fn and_follow(self) -> Result<(StartedTask, Follow)> {
         let tasks = self.tasks.clone();
@@ -201,7 +212,7 @@ impl Start {
             return Err(CallError::TooLarge { what: "what is said of the call", limit });
         }
         let served = core.registry().tools.contains_key(&self.tool);
-        if !served && !self.unserved {
+        if !served && !self.unserved && self.cancelled.is_none() {
             return Err(CallError::NoSuchTool(self.tool));
         }
         let now = core.world.now();
@@ -229,7 +240,9 @@ impl Start {
             wake,
             ..new_task(&core, id, &self.tool, &about, now, vec![encode(&first)])
         };
-        if wake.is_none() && served && core.settings.takes(&self.tool) && hold(&core) {
+        if let Some((reason, kept)) = self.cancelled {
+            task = cancelled(task, clip(reason), kept);
+        } else if wake.is_none() && served && core.settings.takes(&self.tool) && hold(&core) {
             (task.hold, task.status) = (true, Status::Running);
         }
         let whole = core.clone();
@@ -244,6 +257,16 @@ impl IntoFuture for Start {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.run(false).await.map(|(started, _)| started) })
     }
+}
+
+/// The same task, cancelled when it is accepted.
+fn cancelled(mut task: NewTask, reason: String, kept: Duration) -> NewTask {
+    let at = task.created;
+    (task.status, task.wake) = (Status::Cancelled, None);
+    task.expires = Some(at.plus(kept));
+    task.view = blob::write(&View { reason: Some(reason.clone()), ..View::default() });
+    task.events.push(encode(&Record { at, event: Event::Cancelled { reason: Some(reason) } }));
+    task
 }
 
 /// How a key that is of no one tool is written: no tool has an empty name.

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use steadfast_store::{Around, BoxFuture, Desk, Error, Memory, Result, Store};
-use tokio::sync::{Notify, SetOnce};
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Error, Memory, Result, Store};
+use tokio::sync::SetOnce;
 
 use crate::support::within;
 
@@ -127,7 +127,7 @@ impl Around for Slow {
         Store::desk(&*self.inner)
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Store::changed(&*self.inner)
     }
 

@@ -53,6 +53,30 @@ async fn the_same_idempotency_key_answers_with_the_first_task_also_after_a_resta
     assert_eq!(ledger.count("ran"), 2, "ada's and bob's");
 }
 
+/// Who starts a task with its key finds it, until its time is over.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_cancelled_from_the_first_never_runs() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let first = place.start(tools(&ledger));
+    let keyed = |life: &crate::support::Life| life.tasks().start("t", &1).request_key("k");
+    let id = keyed(&first).cancelled("not wanted", HOUR).await.unwrap().id;
+    let seen = first.get(&id).await;
+    assert_eq!((seen.status, seen.reason.as_deref()), (Status::Cancelled, Some("not wanted")));
+    assert_eq!((seen.ended, seen.expires), (Some(seen.created), Some(seen.created.plus(HOUR))));
+    assert_eq!(keyed(&first).await.unwrap().id, id);
+    first.kill().await;
+    let second = place.start(tools(&ledger));
+    assert!(!keyed(&second).await.unwrap().new);
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(ledger.count("ran"), 0);
+    let late = keyed(&second).await.unwrap();
+    assert!(late.new);
+    assert_eq!(output::<u32>(&second.end(&late.id).await), 1);
+    let listed = second.tasks().list(ListTasks::default()).await.unwrap().tasks;
+    assert_eq!(listed.len(), 1, "and it is gone");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_delayed_start_waits_over_a_restart() {
     let place = Place::new();

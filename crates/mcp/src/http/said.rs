@@ -30,7 +30,10 @@ pub(super) async fn said(
     match hear(front, &session, message).await {
         true => Ok(()),
         // Who is told that an answer was accepted does not send it again, and is not asked again.
-        false => Err(Box::new(busy("the store is not available; try again"))),
+        false => Err(Box::new(busy(
+            "this can't be taken now: the store is not available, or too many requests were taken back that \
+             never came; try again",
+        ))),
     }
 }
 
@@ -47,13 +50,17 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
             }
             let params = params.map_or("{}", |params| params.get());
             let Ok(Cancelled { request_id }) = serde_json::from_str(params) else { return true };
-            if let Some(starting) = session.cancel(&request_id) {
+            let starting = session.cancel(&request_id);
+            if let Some(starting) = &starting {
                 drop(starting.lock().await);
             }
             // Also if it is at work here, so that it is durable when the client is told so.
-            if let Err(error) = front.cancel_lost(session, &request_id).await {
-                tracing::error!(%error, "a request could not be cancelled");
-                return !may_pass(&error);
+            match front.cancel(session, &request_id, starting.is_some()).await {
+                Ok(taken) => return taken,
+                Err(error) => {
+                    tracing::error!(%error, "a request could not be cancelled");
+                    return !may_pass(&error);
+                }
             }
         }
         Message::Notification { method, params } if method == "notifications/progress" => {

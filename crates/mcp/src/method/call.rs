@@ -61,6 +61,9 @@ impl Call<'_> {
             }
             _ => {
                 let (started, _) = self.start(ttl, true).await?;
+                if started.new {
+                    self.check_early(&started.id).await?;
+                }
                 if let Some(session) = &self.request.session {
                     front.tell_of_new_task(session, &started.id, &self.request.answered.0);
                 }
@@ -166,6 +169,7 @@ impl Call<'_> {
                 }
             }
         };
+        Box::pin(self.check_early(&id)).await?;
         if self.request.session.is_some() {
             self.request.outlet.begin(point.name(&id)).await;
         }
@@ -331,12 +335,12 @@ pub(super) const FOUND_AND_TAKEN_BACK: &str =
     "another request with its idempotency key was taken back";
 
 /// Cancels a task whose caller has gone, unless it is disarmed.
-struct CancelOnDrop {
-    front: Arc<Front>,
-    tasks: Tasks,
-    id: TaskId,
-    reason: &'static str,
-    armed: bool,
+pub(super) struct CancelOnDrop {
+    pub(super) front: Arc<Front>,
+    pub(super) tasks: Tasks,
+    pub(super) id: TaskId,
+    pub(super) reason: &'static str,
+    pub(super) armed: bool,
 }
 
 impl Drop for CancelOnDrop {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steadfast_core::{Action, Answer, Json, TaskId};
 use steadfast_engine::{CallError, ListTasks, Status, TaskInfo, Tasks};
 
-use super::{outcome, task_error};
+use super::{early::is_early, outcome, task_error};
 use crate::{
     catalog::{Tool, ToolAnnotations},
     front::{Front, Request},
@@ -218,7 +218,8 @@ impl Front {
 
     async fn own_tasks(&self, tasks: &Tasks, listing: Listing) -> Result<CallResult, CallError> {
         let list = ListTasks { cursor: listing.cursor, limit: 50, ..ListTasks::default() };
-        let page = tasks.list(list).await?;
+        let mut page = tasks.list(list).await?;
+        page.tasks.retain(|info| !is_early(info));
         let line = |info: &TaskInfo| format!("{} {} {}", info.id, info.tool, info.status);
         let mut text: Vec<String> = page.tasks.iter().map(line).collect();
         if text.is_empty() {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     call::{Call, FOUND_AND_TAKEN_BACK, TAKEN_BACK},
+    early::KEPT,
     follow::Point,
 };
 use crate::{
@@ -184,11 +185,13 @@ pub(super) const REQUEST_TAG: &str = "mcp.request";
 
 impl Front {
     /// Cancels the call of a request of a session, also if it was begun before this process was, or in
-    /// another. Durable when this returns. One that becomes a task does so: it is cancelled as such.
-    pub(crate) async fn cancel_lost(&self, session: &Session, id: &Id) -> Result<(), CallError> {
+    /// another. Durable when this returns. One that becomes a task does so: it is cancelled as such. Whether
+    /// there was one that this can have been said of.
+    pub(super) async fn cancel_lost(&self, session: &Session, id: &Id) -> Result<bool, CallError> {
         let tasks = self.tasks(&session.client);
         let key = request_key(session, id);
-        let mut found: Vec<TaskId> = tasks.keyed(&key).await?.into_iter().collect();
+        let holder = tasks.keyed(&key).await?;
+        let mut found: Vec<TaskId> = holder.iter().cloned().collect();
         let list = ListTasks {
             statuses: Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect(),
             tag: Some((REQUEST_TAG.into(), key)),
@@ -201,8 +204,20 @@ impl Front {
             session.cancel(&Id::Text(task.as_str().into()));
         }
         found.extend(attached.clone());
+        let mut any = false;
         for found in found {
-            let info = tasks.get(&found).await?;
+            let info = match tasks.get(&found).await {
+                // What a request has found once may be gone.
+                Err(CallError::Unknown(_) | CallError::Expired(_)) => continue,
+                info => info?,
+            };
+            let holds_id = holder.as_ref() == Some(&found);
+            if holds_id && is_taken_back(&info) && self.is_long_over(&info) {
+                // Not by this, which is of a request that comes after it.
+                tasks.free(vec![(found, Bond::Key)]).await?;
+                continue;
+            }
+            any |= holds_id || !info.status.is_terminal();
             let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
             let waits = record.as_ref().is_some_and(|record| record.is_waited_for(&session.id, id));
             let found_it = attached.as_ref() == Some(&found);
@@ -220,6 +235,11 @@ impl Front {
                 tasks.free(vec![(found, Bond::Key)]).await?;
             }
         }
-        Ok(())
+        Ok(any)
+    }
+
+    /// Whether it ended so long ago that what is said of its request now is not what ended it, said twice.
+    fn is_long_over(&self, info: &TaskInfo) -> bool {
+        info.ended.is_some_and(|ended| ended.plus(KEPT) < self.engine.now())
     }
 }

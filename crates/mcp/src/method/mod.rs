@@ -3,6 +3,7 @@
 mod call;
 mod companion;
 mod completion;
+mod early;
 mod follow;
 mod heard;
 mod lifecycle;

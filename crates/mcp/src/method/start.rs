@@ -1,12 +1,18 @@
 //! The task of a call: started, or found if the request was made before.
 
-use std::time::{Duration, Instant};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
 
-use steadfast_core::{TaskId, Ttl};
+use steadfast_core::{Status, TaskId, Ttl};
 use steadfast_engine::{Bond, CallError, Follow, StartedTask, TaskInfo};
+use steadfast_store as store;
 
 use super::{
-    call::{Call, FOUND_AND_TAKEN_BACK, SESSION_TAG},
+    call::{Call, CancelOnDrop, FOUND_AND_TAKEN_BACK, SESSION_TAG},
+    early::is_early,
     lost::{REQUEST_TAG, is_taken_back},
     task_error,
     tools::cancelled,
@@ -18,11 +24,72 @@ use crate::{
     identity::Claims,
     repeat::{fingerprint, idempotency_key, request_key},
     secret::{Place, Sealed},
-    wire::RpcError,
+    wire::{RpcError, code},
 };
 
 /// A task, and who hears what it says.
 type Started = (StartedTask, Option<Follow>);
+
+/// Why there is no task for a request that is known when it is made again. Whether there is none may not be
+/// known: then it finds out by that.
+fn not_started(error: CallError) -> RpcError {
+    match error {
+        CallError::Store(error @ store::Error::Unknown(_)) => {
+            tracing::error!(%error, "it is not known whether a task was started");
+            let message = "it is not known whether the call was made; try again";
+            RpcError::new(code::INTERNAL, message).status(503)
+        }
+        error => task_error(error),
+    }
+}
+
+/// Nobody knows whether its task was started, which its client could not come back to: it must not go on. What
+/// the client is told.
+async fn end_unheard(mut guard: CancelOnDrop) -> RpcError {
+    const REASON: &str = "it was not known whether it had begun";
+    let ended = guard.tasks.cancel(&guard.id, Some(REASON.into())).await;
+    // What the store does not take now is tried again when nobody waits for it.
+    guard.armed = matches!(ended, Err(CallError::Store(_)));
+    match ended {
+        Ok(())
+        | Err(CallError::Unknown(_) | CallError::Terminal { status: Status::Cancelled, .. }) => {
+            RpcError::new(code::INTERNAL, format!("cancelled: {REASON}"))
+        }
+        // It was quick, and is done.
+        Err(CallError::Terminal { .. }) => RpcError::internal(),
+        Err(error) => task_error(error),
+    }
+}
+
+/// A start whose task is cancelled when it is there, if whoever waits for the start has gone: a start that has
+/// begun is carried to its end.
+struct Guarded<F: Future<Output: Send> + Send + 'static> {
+    starting: Option<(Pin<Box<F>>, CancelOnDrop)>,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for Guarded<F> {
+    type Output = (F::Output, CancelOnDrop);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some((start, _)) = &mut self.starting else { return Poll::Pending };
+        let Poll::Ready(started) = start.as_mut().poll(cx) else { return Poll::Pending };
+        match self.starting.take() {
+            Some((_, guard)) => Poll::Ready((started, guard)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for Guarded<F> {
+    fn drop(&mut self) {
+        let Some((start, guard)) = self.starting.take() else { return };
+        let background = guard.front.background.clone();
+        background.spawn(async move {
+            drop(start.await);
+            drop(guard);
+        });
+    }
+}
 
 impl Call<'_> {
     /// Refuses a principal that has too many tasks open.
@@ -146,6 +213,9 @@ impl Call<'_> {
             return Ok(true);
         }
         let info = tasks.get(id).await.map_err(task_error)?;
+        if is_early(&info) {
+            return Err(self.taken_back_early(info.id).await?);
+        }
         let free =
             is_taken_back(&info) || session.has_taken_up(id.as_str()) && !self.is_request_of(&info);
         if free {
@@ -169,8 +239,15 @@ impl Call<'_> {
             (None, None) => None,
         };
         let print = key.is_some().then(|| self.fingerprint());
+        let failed = match key.is_some() {
+            true => not_started,
+            false => task_error,
+        };
         let client = &self.request.client;
+        let bound = !followed && self.ends_with_connection();
         let (id, credentials) = self.seal()?;
+        // To be found by if nobody hears whether it was started.
+        let id = id.or_else(|| bound.then(|| self.front.engine.new_id()));
         let in_rounds = client.revision.is_stateless() && (!followed || self.hands_itself_out());
         let record = CallRecord {
             revision: client.revision.name().into(),
@@ -191,13 +268,13 @@ impl Call<'_> {
             }),
         };
         let mut start = self.tasks().start(self.engine_name, &self.arguments).call(&record);
-        if let Some(id) = id {
-            start = start.id(id);
+        if let Some(id) = &id {
+            start = start.id(id.clone());
         }
         if let Some(key) = key {
             start = start.request_key(key);
         }
-        if !followed && self.ends_with_connection() {
+        if bound {
             start = start.bound_to_process();
         }
         for (name, value) in self.entry.iter().flat_map(|entry| &entry.tool.tags) {
@@ -220,14 +297,32 @@ impl Call<'_> {
             start = start.trace(trace);
         }
         if followed {
-            return start.await.map(|started| (started, None)).map_err(task_error);
+            return start.await.map(|started| (started, None)).map_err(failed);
         }
         if stored.is_none() {
             // Its client can't come back for what it missed.
             start = start.passing_progress();
         }
-        let (started, follow) = start.and_follow().await.map_err(task_error)?;
-        Ok((started, Some(follow)))
+        let starting = start.and_follow();
+        let Some(id) = id.filter(|_| bound) else {
+            return starting.await.map(|(started, follow)| (started, Some(follow))).map_err(failed);
+        };
+        let reason = self.taken_back(&id);
+        let (front, tasks) = (self.front.clone(), self.tasks());
+        let guard = CancelOnDrop { front, tasks, id, reason, armed: true };
+        match (Guarded { starting: Some((Box::pin(starting), guard)) }).await {
+            (Ok((started, follow)), mut guard) => {
+                guard.armed = false;
+                Ok((started, Some(follow)))
+            }
+            (Err(CallError::Store(store::Error::Unknown(_))), guard) => {
+                Err(end_unheard(guard).await)
+            }
+            (Err(error), mut guard) => {
+                guard.armed = false;
+                Err(failed(error))
+            }
+        }
     }
 
     /// The credentials that came with the request, encrypted for the task that is to be started; and its

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 use steadfast_core::TaskId;
 use steadfast_engine::{CallError, ListTasks, TaskInfo};
 
-use super::{Reply, call::SESSION_TAG, params, questions, task_error, tools::Paged};
+use super::{
+    Reply, call::SESSION_TAG, early::is_early, params, questions, task_error, tools::Paged,
+};
 use crate::{
     audit,
     client::Client,
@@ -186,7 +188,7 @@ impl Front {
         let list = ListTasks { cursor, limit, ..ListTasks::default() };
         let page = self.tasks(client).list(list).await.map_err(task_error)?;
         let mut shown = Vec::with_capacity(page.tasks.len());
-        for info in page.tasks {
+        for info in page.tasks.into_iter().filter(|info| !is_early(info)) {
             // A listing has no questions, and what a task shows depends on them.
             let info = match info.status == steadfast_core::Status::InputRequired {
                 true => self.tasks(client).get(&info.id).await.unwrap_or(info),

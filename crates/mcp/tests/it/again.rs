@@ -1,17 +1,21 @@
 //! Calls that their client comes back to, when the store fails or another process has a hand in it.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
-use steadfast_engine::Engine;
+use steadfast_engine::{Engine, Status};
 use steadfast_mcp::{Context, NoInput, Server, Tool};
 use steadfast_store::Disk;
 
 use crate::{
     bent::{Bent, Fails},
     http::{Events, Response, send},
-    site::{Legacy, Site},
+    site::{Legacy, Site, able, taskless},
     tools::{Count, server},
+    unsteady::Unsteady,
 };
 
 /// How a task is looked at.
@@ -64,6 +68,61 @@ async fn a_store_that_can_not_be_read_is_waited_for() {
     let answer = events.next().await.unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], "go", "{answer}");
     assert_eq!(count.get(), 1);
+}
+
+/// Nobody knows whether the call was made; who has a key finds out by making it again.
+#[tokio::test]
+async fn a_start_whose_outcome_is_not_known_is_found_by_its_key() {
+    let (store, site) = bent(&Count::default()).await;
+    let call = async |meta: Value| {
+        let params = json!({ "name": "hang", "arguments": {}, "_meta": meta });
+        site.modern(&able(), "tools/call", params).await
+    };
+    let keyed = json!({ "dev.steadfast/idempotency-key": "k" });
+    store.fail(Fails::UnheardAt(&["start"]));
+    let unknown = call(keyed.clone()).await;
+    assert_eq!(unknown.status, 503);
+    let error = unknown.json().await["error"]["message"].clone();
+    assert!(error.as_str().unwrap().ends_with("; try again"), "{error}");
+    store.fail(Fails::Nowhere);
+    assert!(call(keyed).await.json().await["result"]["taskId"].is_string());
+    let made = async || site.running.engine().operator().counts().await.unwrap();
+    assert_eq!(made().await.values().sum::<u64>(), 1);
+}
+
+/// Its client makes it anew, so that it must not go on beside that.
+#[tokio::test]
+async fn a_start_whose_outcome_is_not_known_is_ended_if_nobody_can_come_back_to_it() {
+    let (store, site) = bent(&Count::default()).await;
+    store.fail(Fails::UnheardAt(&["start"]));
+    let call = json!({ "name": "hang", "arguments": {} });
+    let answer = site.modern(&taskless(), "tools/call", call).await.last().await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("cancelled: "), "{answer}");
+    let made = site.running.engine().operator().counts().await.unwrap();
+    assert_eq!(made.into_iter().collect::<Vec<_>>(), [(Status::Cancelled, 1)]);
+}
+
+#[tokio::test]
+async fn a_call_whose_connection_breaks_while_it_is_started_is_ended_too() {
+    let store = Unsteady::new(Disk::new().open(), "start");
+    let site = Site::of(server(&Count::default()), Engine::builder(store.clone())).await;
+    store.hold.store(1, Ordering::SeqCst);
+    let (capabilities, call) = (taskless(), json!({ "name": "hang", "arguments": {} }));
+    tokio::select! {
+        _ = site.modern(&capabilities, "tools/call", call) => panic!("it is held"),
+        () = store.come.notified() => {}
+    }
+    // Until the server has seen that nobody is there any more. If it has not, it ends the call as usual.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    store.go.notify_one();
+    let ended = async {
+        let operator = site.running.engine().operator();
+        while operator.counts().await.unwrap().get(&Status::Cancelled) != Some(&1) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it is cancelled");
 }
 
 #[tokio::test]

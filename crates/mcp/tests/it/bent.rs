@@ -8,8 +8,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_store::{Around, BoxFuture, Desk, Error, Memory, Result, Store};
-use tokio::sync::Notify;
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Error, Memory, Result, Store};
 
 #[derive(Clone)]
 pub(crate) struct Bent {
@@ -26,6 +25,8 @@ pub(crate) enum Fails {
     At(&'static [&'static str]),
     /// For good.
     DamagedAt(&'static [&'static str]),
+    /// It is done, and nobody hears so.
+    UnheardAt(&'static [&'static str]),
 }
 
 impl Bent {
@@ -68,7 +69,7 @@ impl Around for Bent {
         Store::desk(&*self.store)
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Store::changed(&*self.store)
     }
 
@@ -86,6 +87,11 @@ impl Around for Bent {
             Fails::DamagedAt(calls) if calls.contains(&call) => {
                 self.failed.fetch_add(1, Ordering::SeqCst);
                 return Err(Error::Corrupt("bent".into()));
+            }
+            Fails::UnheardAt(calls) if calls.contains(&call) => {
+                self.failed.fetch_add(1, Ordering::SeqCst);
+                done.await?;
+                return Err(Error::Unknown("bent".into()));
             }
             _ => {}
         }

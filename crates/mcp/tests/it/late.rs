@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_store::{Around, BoxFuture, Desk, Memory, Result, Store};
-use tokio::sync::Notify;
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Memory, Result, Store};
 
 pub(crate) struct Late(Arc<Memory>, Duration);
 
@@ -22,7 +21,7 @@ impl Around for Late {
         Store::desk(&*self.0)
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Store::changed(&*self.0)
     }
 

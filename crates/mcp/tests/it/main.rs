@@ -17,6 +17,7 @@ mod asking;
 mod callers;
 mod calls_2026;
 mod companions;
+mod early;
 mod entry;
 mod head;
 mod legacy;

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use steadfast_store::{Around, BoxFuture, Desk, Error, Memory, Result, Store};
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Error, Memory, Result, Store};
 use tokio::sync::Notify;
 
 /// Of one call.
@@ -47,7 +47,7 @@ impl Around for Unsteady {
         Store::desk(&*self.inner)
     }
 
-    fn changed(&self) -> Arc<Notify> {
+    fn changed(&self) -> Arc<Changes> {
         Store::changed(&*self.inner)
     }
 

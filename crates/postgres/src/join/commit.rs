@@ -8,11 +8,13 @@ use tokio::time::Instant;
 
 use super::{Isolation, Ready, pool::Open};
 use crate::{
+    bell::Batch,
     conn::Conn,
     core::{Core, alive},
     error::{Fault, Remedy, cause, remedy, undone},
+    news::News,
     queue::Apply,
-    work::{Begun, Needs, News, load, save},
+    work::{Begun, Needs, load, save},
     write::TakeTurn,
 };
 
@@ -75,7 +77,7 @@ async fn commit(core: &Core, ready: Ready, turn: Turn, op: OpId) -> Result<Turne
             if !committed {
                 return Err(Refusal::Guard(op).into());
             }
-            core.committed(News::Urgent);
+            core.committed(None, News::anything);
             Ok(turned)
         }
     }
@@ -94,7 +96,7 @@ async fn attempt(
     let mut begun = Begun::Joined { desk, lane: open.lane() };
     loop {
         let loaded = load(conn, &needs, &begun, &core.locks).await?;
-        let Some((mut work, _, moment)) = loaded else {
+        let Some((mut work, stamp)) = loaded else {
             return Err(match open.isolation() {
                 Isolation::ReadCommitted => Setback::Refused(Refusal::Fenced.into()),
                 // It may have been so at the moment that this transaction sees, and no longer.
@@ -110,7 +112,7 @@ async fn attempt(
                 let error = Error::Corrupt("a turn with work has other effects".into());
                 return Err(Setback::Refused(error));
             }
-            begun = Begun::Same { desk, moment };
+            begun = Begun::Same { desk, stamp };
             needs.add(missing);
             continue;
         }
@@ -121,8 +123,9 @@ async fn attempt(
         };
         return match save(conn, &work).await {
             Ok(()) => {
-                core.cards.keep(work.ends());
-                core.committed(work.news);
+                core.cards.keep(work.cards(stamp.version));
+                let batch = Batch { desk, lane: open.lane(), number: stamp.number };
+                core.committed(Some(batch), || work.told());
                 Ok(turned)
             }
             Err(error) if remedy(&error) == Remedy::Reconnect => Err(Setback::Lost(turned)),

@@ -61,6 +61,7 @@ impl Pool {
     }
 
     pub(super) async fn open(self: &Arc<Pool>, how: How) -> Result<Open> {
+        self.core.check_open()?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
         let lane = lock(&self.lanes).pop().ok_or_else(closed)?;
         let seat = Seat { pool: Arc::clone(self), lane, _permit: permit };

@@ -2,26 +2,31 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Where a history ends, so that it need not be looked up for every turn.
+use crate::work::Remembered;
+
+/// Where a history ends, so that it need not be looked up for every turn; and the row, so that it need not
+/// be loaded.
 ///
-/// It holds for an epoch: only who holds a task adds to its history, turn by turn, and a cancel, which
-/// begins a new epoch. So it is good for a turn; a cancel may be made in one lane while a turn of the
-/// same task is on its way in the other, and looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where it ends holds for an epoch: only who holds a task adds to its history, turn by turn, and a cancel,
+/// which begins a new epoch. So it is good for a turn; a cancel may be made in one lane while a turn of the
+/// same task is on its way in the other, and looks. The row can be changed by others at any time: who goes
+/// by it has to make sure that it is the same still.
+#[derive(Clone, Debug)]
 pub(crate) struct Card {
     pub(crate) epoch: i64,
     /// The number of the next event.
     pub(crate) next: i64,
     /// The parent that wants to be told of its end.
     pub(crate) parent: Option<i64>,
+    pub(crate) row: Option<Arc<Remembered>>,
 }
 
 /// Cards of tasks that were lost to others are never asked for again; so all are thrown away when
 /// there are this many.
-const MOST: usize = 131_072;
+const MOST: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(crate) struct Cards(Mutex<HashMap<i64, Card>>);
@@ -33,7 +38,12 @@ impl Cards {
 
     /// The card of a task that is held in this epoch.
     pub(crate) fn get(&self, task: i64, epoch: i64) -> Option<Card> {
-        self.lock().get(&task).copied().filter(|card| card.epoch == epoch)
+        self.lock().get(&task).filter(|card| card.epoch == epoch).cloned()
+    }
+
+    /// The card of a task, if it is held.
+    pub(crate) fn of(&self, task: i64) -> Option<Card> {
+        self.lock().get(&task).cloned()
     }
 
     /// After a commit: what is known of each task that it involved.
@@ -48,6 +58,12 @@ impl Cards {
                 None => drop(known.remove(&task)),
             }
         }
+    }
+
+    /// Nothing is known of these any more.
+    pub(crate) fn drop_all<'k>(&self, tasks: impl Iterator<Item = &'k i64>) {
+        let mut known = self.lock();
+        tasks.for_each(|task| drop(known.remove(task)));
     }
 
     /// Nothing is known any more.

@@ -49,6 +49,8 @@ impl Link {
 
     /// It is of no more use.
     pub(super) fn lose(&mut self, why: String) {
+        // Another server may answer from now on, and may not have got everything.
+        self.core.cards.forget();
         if self.conn.take().is_some() {
             tracing::warn!(why, "a connection to the database is given up; making another");
         }

@@ -5,8 +5,8 @@ use std::{collections::HashSet, future::poll_fn, pin::pin};
 use futures_core::Stream;
 use steadfast_core::{OpId, Principal, Status, Timestamp};
 use steadfast_store::moving::{
-    Activity, At, Body, Counters, Error, Event, Kept, Message, Notice, Parent, Place, Question,
-    Record, Result, Session, Sink, State, Task, Watch,
+    Activity, At, Body, Counters, Error, Event, Hands, Kept, Lies, Message, Notice, Question,
+    Record, Result, Session, Sink, State, Watch,
 };
 use tokio_postgres::{Client, Row};
 
@@ -55,10 +55,11 @@ fn time(row: &Row, at: usize) -> Result<Option<Timestamp>> {
 /// Gives out everything, in the order of a file. The transaction has one view of the tables.
 pub(super) async fn all(client: &Client, out: &mut Sink<'_>) -> Result<()> {
     let alive = client.query(ALIVE, &[]).await.map_err(failed)?;
-    let alive = alive.iter().map(|row| get(row, 0)).collect::<Result<_>>()?;
+    let alive = alive.iter().map(|row| get(row, 0)).collect::<Result<HashSet<i64>>>()?;
     let row = client.query_one("SELECT last_value FROM moment", &[]).await.map_err(failed)?;
-    let mut held = Held { alive, last: (get::<i64>(&row, 0)? + 1) << 16 };
-    each(client, TASKS, out, |row| task(row, &mut held)).await?;
+    let last = (get::<i64>(&row, 0)? + 1) << 16;
+    let mut hands = Hands::new(last, |desk| alive.contains(&desk));
+    each(client, TASKS, out, |row| task(row, &mut hands)).await?;
     each(client, "SELECT task, seq, body FROM event ORDER BY task, seq", out, |row| {
         Ok(Record::Event(Event { task: get(row, 0)?, seq: get(row, 1)?, body: body(row, 2)? }))
     })
@@ -79,7 +80,7 @@ pub(super) async fn all(client: &Client, out: &mut Sink<'_>) -> Result<()> {
         Ok(Record::Question(Question { task, place, op, key, body: body(row, 3)? }))
     })
     .await?;
-    each(client, ACTIVITIES, out, |row| activity(row, &mut held)).await?;
+    each(client, ACTIVITIES, out, |row| activity(row, &mut hands)).await?;
     rest(client, out).await
 }
 
@@ -137,81 +138,31 @@ async fn each(
     Ok(())
 }
 
-/// What becomes of what lies on desks.
-struct Held {
-    alive: HashSet<i64>,
-    /// The place that was given last.
-    last: i64,
-}
-
-impl Held {
-    /// A place behind all others.
-    fn rank(&mut self) -> i64 {
-        self.last += 1;
-        self.last
-    }
-
-    /// How many died with what lies on this desk: nobody, if it is a backup of what somebody is at.
-    fn deaths(&self, desk: i64) -> u32 {
-        u32::from(!self.alive.contains(&desk))
-    }
-}
-
-fn task(row: &Row, held: &mut Held) -> Result<Record> {
+fn task(row: &Row, hands: &mut Hands<'_>) -> Result<Record> {
     let status: i16 = get(row, 5)?;
     if Status::from_number(status.into()).is_none() {
         return Err(Error::Damaged(format!("there is a task of status {status}")));
     }
     let (rank, tells) = (get(row, TASK_COLUMNS + 1)?, get(row, TASK_COLUMNS + 2)?);
     let dedup: Option<String> = get(row, TASK_COLUMNS + 3)?;
-    let desk: Option<i64> = get(row, 13)?;
-    let task = row::task(row, true).map_err(damaged)?;
-    let (mut epoch, mut deaths) = (task.epoch, task.deaths);
-    let place = match desk {
-        None => Place::Parked { wake: task.wake },
-        Some(0) => Place::Ready { rank },
-        Some(desk) if desk > 0 => {
-            epoch += 1;
-            deaths = deaths.saturating_add(held.deaths(desk));
-            match task.status.is_halted() {
-                true => Place::Halted { wake: None },
-                false => Place::Ready { rank: held.rank() },
-            }
-        }
-        Some(_) => Place::Halted { wake: task.wake },
+    let lies = match get::<Option<i64>>(row, 13)? {
+        None => Lies::Parked,
+        Some(0) => Lies::Ready { rank },
+        Some(desk) if desk > 0 => Lies::Desk(desk),
+        Some(_) => Lies::Halted,
     };
-    Ok(Record::Task(Box::new(Task {
-        key: task.key.0,
-        id: task.id,
-        tool: task.tool,
-        version: task.version,
-        owner: task.owner,
-        status: task.status,
-        created: task.created,
-        updated: task.updated,
-        ended: task.ended,
-        expires: task.expires,
-        place,
-        parent: task.parent.map(|(key, op)| Parent { key: key.0, op, tells }),
-        dedup: dedup.map(text::read),
-        bound: task.bound.is_some(),
-        epoch,
-        deaths,
-        tags: task.tags,
-        about: Body(task.about),
-        view: Body(task.view),
-        end: task.end.map(Body),
-    })))
+    let task = row::task(row, true).map_err(damaged)?;
+    Ok(hands.task(task, lies, tells, dedup.map(text::read)))
 }
 
-fn activity(row: &Row, held: &mut Held) -> Result<Record> {
+fn activity(row: &Row, hands: &mut Hands<'_>) -> Result<Record> {
     let mut epoch: i64 = get(row, 8)?;
     let mut attempt = row::small(row, 9).map_err(failed)?;
     let at = match (get::<Option<i64>>(row, 5)?, get::<Option<i64>>(row, 6)?, time(row, 7)?) {
         (Some(desk), _, _) if desk > 0 => {
             epoch += 1;
-            attempt = attempt.saturating_add(held.deaths(desk));
-            At::Queue { rank: held.rank() }
+            attempt = attempt.saturating_add(hands.deaths(desk));
+            At::Queue { rank: hands.rank() }
         }
         (Some(_), Some(rank), _) => At::Queue { rank },
         (Some(_), None, Some(due)) => At::Due { due },

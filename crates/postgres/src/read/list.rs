@@ -228,27 +228,34 @@ fn direction(order: Order) -> &'static str {
 
 /// From where to where an index is read, and in which order.
 ///
-/// Both are said of whole entries. With `owner = ..` and an order by the key alone, the planner may read
-/// the index of all keys instead and pass over what does not fit, if it thinks that most tasks do: and
-/// then reads all tasks for a status that none has.
+/// The last of the values that it is entered by is said together with the key, as one bound of both. Were it
+/// said by itself the order would be by the key alone, and the planner may read the index of all keys instead
+/// and pass over what does not fit, if it thinks that most tasks do: and then reads all tasks for a status
+/// that none has. The values before it are said by themselves: of a bound of several columns PostgreSQL sees
+/// only by the first one that it has come to the end, and would go on through all other statuses.
 fn within(entry: &Entry, key: &str, order: Order, after: Option<&str>) -> (Vec<String>, String) {
-    let columns: Vec<&str> = entry.iter().map(|(column, _)| *column).chain([key]).collect();
-    let values = |key: &str| {
-        let all: Vec<&str> = entry.iter().map(|(_, value)| value.as_str()).chain([key]).collect();
-        format!("({})", all.join(", "))
+    let (last, before) = match entry.split_last() {
+        Some((last, before)) => (Some(last), before),
+        None => (None, &[][..]),
     };
-    let bound = |is: &str, key: &str| format!("({}) {is} {}", columns.join(", "), values(key));
-    let (first, last) = ("0::bigint", "9223372036854775807::bigint");
-    let from = match (order, after) {
+    let mut all: Vec<String> =
+        before.iter().map(|(column, value)| format!("{column} = {value}")).collect();
+    let columns: Vec<&str> = last.iter().map(|(column, _)| *column).chain([key]).collect();
+    let bound = |is: &str, key: &str| {
+        let values: Vec<&str> = last.iter().map(|(_, value)| value.as_str()).chain([key]).collect();
+        format!("({}) {is} ({})", columns.join(", "), values.join(", "))
+    };
+    let (lowest, highest) = ("0::bigint", "9223372036854775807::bigint");
+    all.push(match (order, after) {
         (Order::OldestFirst, Some(after)) => bound(">", after),
-        _ => bound(">=", first),
-    };
-    let to = match (order, after) {
+        _ => bound(">=", lowest),
+    });
+    all.push(match (order, after) {
         (Order::NewestFirst, Some(after)) => bound("<", after),
-        _ => bound("<=", last),
-    };
+        _ => bound("<=", highest),
+    });
     let direction = direction(order);
     let sorted: Vec<String> =
         columns.iter().map(|column| format!("{column} {direction}")).collect();
-    (vec![from, to], sorted.join(", "))
+    (all, sorted.join(", "))
 }

@@ -5,10 +5,9 @@ use steadfast_store::{Adopted, Poison};
 
 use super::{Done, Solo, Tx};
 use crate::{
-    bell::Word,
     core::alive,
     life::{NOTIFY, channel},
-    work::News,
+    news::{News, Said, Word},
 };
 
 /// Nobody can write in the name of a desk while this is locked, and nobody has begun to before.
@@ -61,7 +60,7 @@ impl Solo for Adopt {
             None => false,
         };
         if alive || self.dead == tx.desk {
-            return Ok((adopted, News::None));
+            return Ok((adopted, News::default()));
         }
         let (mut keys, mut desks, mut all_deaths, mut poisoned) = (vec![], vec![], vec![], vec![]);
         for row in tx.all(TASKS, &[&self.dead]).await? {
@@ -94,17 +93,21 @@ impl Solo for Adopt {
         adopted.activities =
             tx.all(ACTIVITIES, &[&self.dead, &tx.moment, &1i64]).await?.len() as u64;
         tx.all(BURY, &[&self.dead]).await?;
-        Ok((adopted, News::Urgent))
+        Ok((adopted, News::anything()))
     }
 }
 
-/// Gives back what lies on our own desk. Counts as no death, and as no attempt.
+/// Gives back what lies on our own desk, which is dead with that: nobody goes on with what is bound to it.
+/// Counts as no death, and as no attempt.
 pub(crate) struct GiveBack;
 
 impl Solo for GiveBack {
     type Answer = ();
 
     async fn run(&self, tx: &Tx<'_>) -> Done<((), News)> {
+        // Waits for what is being written in its name elsewhere, and lets nothing more begin: so what lies on
+        // it from here on is all.
+        tx.all(BURY, &[&tx.desk]).await?;
         let (mut keys, mut desks, mut deaths) = (vec![], vec![], vec![]);
         for row in tx.all(TASKS, &[&tx.desk]).await? {
             let halted = crate::row::status(&row, 1)?.is_halted();
@@ -119,8 +122,9 @@ impl Solo for GiveBack {
         let any = !keys.is_empty() || !activities.is_empty();
         if any {
             // With the commit: afterwards this process may be gone before it has said so.
-            tx.all(NOTIFY, &[&channel(tx.core), &Word::Changed.by(tx.desk)]).await?;
+            let said = Said { by: tx.desk, word: Word::Farewell };
+            tx.all(NOTIFY, &[&channel(tx.core), &said.text()]).await?;
         }
-        Ok(((), if any { News::Urgent } else { News::None }))
+        Ok(((), if any { News::anything() } else { News::written() }))
     }
 }

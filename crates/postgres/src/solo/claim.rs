@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use steadfast_store::{ClaimTasks, Claimed, InboxRow};
+use steadfast_store::{ClaimTasks, Claimed, InboxRow, TaskKey, Which};
 
 use super::{Done, Fault, Solo, Tx};
 use crate::{
@@ -10,9 +10,9 @@ use crate::{
     core::Core,
     lane::Card,
     locks,
+    news::News,
     row::{self, get, task_columns},
     text,
-    work::News,
 };
 
 /// Tasks that became due at the same time, as many as have ranks in a moment.
@@ -145,9 +145,11 @@ impl Solo for Claim {
         let due = !tx.all(DUE, &[&self.claim.now.0, &tx.moment]).await?.is_empty();
         let keys = self.pick(tx).await?;
         if keys.is_empty() {
-            return Ok((Vec::new(), if due { News::Urgent } else { News::None }));
+            return Ok((Vec::new(), News { written: due, work: due, ..News::default() }));
         }
-        Ok((self.take(tx, keys).await?, News::Urgent))
+        let tasks = Which::These(keys.iter().copied().map(TaskKey).collect());
+        // What is due is there for all; what is taken concerns nobody else but who looks at it.
+        Ok((self.take(tx, keys).await?, News { work: due, tasks, ..News::written() }))
     }
 }
 
@@ -204,7 +206,7 @@ impl Claim {
             }
             let tells: bool = get(&row, row::TASK_COLUMNS + 2)?;
             let parent = task.parent.filter(|_| tells).map(|(parent, _)| parent.0);
-            cards.insert(task.key.0, Card { epoch: task.epoch, next: 0, parent });
+            cards.insert(task.key.0, Card { epoch: task.epoch, next: 0, parent, row: None });
             let (history, inbox) = (Vec::new(), Vec::new());
             claimed.insert(task.key.0, Claimed { row: task, history, inbox });
         }

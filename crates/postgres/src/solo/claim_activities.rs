@@ -6,9 +6,9 @@ use super::{Done, Solo, Tx};
 use crate::{
     conn::{Conn, Param},
     core::Core,
+    news::News,
     row::{self, activity_columns},
     text,
-    work::News,
 };
 
 /// Those that are due go back to the queue. With a desk, or somebody outside, a heartbeat is overdue:
@@ -89,7 +89,7 @@ impl Solo for ClaimWork {
             }
         }
         if keys.is_empty() {
-            return Ok((Vec::new(), if due { News::Urgent } else { News::None }));
+            return Ok((Vec::new(), News { written: due, work: due, ..News::default() }));
         }
         let mut rows = Vec::with_capacity(keys.len());
         for row in tx.all(TAKE, &[&keys, &tx.desk]).await? {
@@ -97,6 +97,6 @@ impl Solo for ClaimWork {
         }
         let place = |row: &ActivityRow| keys.iter().position(|key| *key == row.key);
         rows.sort_by_key(place);
-        Ok((rows, News::Urgent))
+        Ok((rows, News { work: due, ..News::written() }))
     }
 }

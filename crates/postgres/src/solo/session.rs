@@ -4,7 +4,7 @@ use steadfast_core::Timestamp;
 use steadfast_store::SessionRow;
 
 use super::{Done, Solo, Tx};
-use crate::{text, work::News};
+use crate::{news::News, text};
 
 pub(crate) struct KeepSession {
     pub(crate) session: SessionRow,
@@ -19,7 +19,9 @@ impl Solo for KeepSession {
                            WHERE id = $1 AND body = $4 RETURNING 1";
         let SessionRow { id, expires, body } = &self.session;
         let row = tx.first(SQL, &[&text::stored(id), &expires.0, body, &self.before]).await?;
-        Ok(told(row.is_some()))
+        // Another process may have a stream of it.
+        let changed = row.is_some();
+        Ok((changed, News { written: changed, asked: changed, ..News::default() }))
     }
 }
 
@@ -35,10 +37,7 @@ impl Solo for TouchSession {
         const SQL: &str =
             "UPDATE session SET expires = greatest(expires, $2) WHERE id = $1 RETURNING 1";
         let row = tx.first(SQL, &[&text::stored(&self.id), &self.expires.0]).await?;
-        Ok(told(row.is_some()))
+        let touched = row.is_some();
+        Ok((touched, News { written: touched, ..News::default() }))
     }
-}
-
-fn told(changed: bool) -> (bool, News) {
-    (changed, if changed { News::Lazy } else { News::None })
 }

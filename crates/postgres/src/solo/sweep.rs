@@ -1,17 +1,15 @@
 //! Removing what is over.
 
 use steadfast_core::Timestamp;
-use steadfast_store::{Swept, task_scope};
+use steadfast_store::{Swept, TaskKey, Which, task_scope};
 
 use super::{Done, Solo, Tx};
 use crate::{
     conn::Conn,
     core::{Core, alive},
+    news::News,
     row,
-    work::{
-        News,
-        sql::{REMOVAL, SCOPES},
-    },
+    work::sql::{REMOVAL, SCOPES},
 };
 
 /// Whether there is anything.
@@ -91,6 +89,9 @@ impl Solo for Sweep {
             tx.all(SCOPES, &[&scopes]).await?;
         }
         swept.removed = keys.len() as u64;
-        Ok((swept, News::Lazy))
+        let tasks = Which::These(keys.into_iter().map(TaskKey).collect());
+        // Sessions may have been among it, and an activity of what was removed may run somewhere.
+        let every_desk = swept.removed > 0;
+        Ok((swept, News { asked: true, every_desk, tasks, ..News::written() }))
     }
 }

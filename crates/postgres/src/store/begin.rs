@@ -1,6 +1,6 @@
 //! Opening a handle, and the thread that serves it.
 
-use std::{sync::Arc, thread::JoinHandle, time::Duration};
+use std::{sync::Arc, thread::JoinHandle};
 
 use tokio::{
     runtime::{Builder, Handle},
@@ -81,14 +81,11 @@ async fn serve(
         return;
     }
     let living = tokio::spawn(live(Arc::clone(&core), heart));
-    let killed = tokio::select! {
-        _ = stop(&mut stopped) => true,
-        ((), ()) = async { tokio::join!(first.work(), second.work()) } => false,
-    };
-    living.abort();
-    if !killed && core.given_back.load(std::sync::atomic::Ordering::Acquire) {
-        let _ = tokio::time::timeout(Duration::from_secs(1), leave(&core)).await;
+    tokio::select! {
+        _ = stop(&mut stopped) => {}
+        ((), ()) = async { tokio::join!(first.work(), second.work()) } => {}
     }
+    living.abort();
 }
 
 /// However the thread ends, nobody waits for it any more.
@@ -105,15 +102,6 @@ async fn stop(stopped: &mut oneshot::Receiver<()>) {
     if stopped.await.is_err() {
         std::future::pending().await
     }
-}
-
-/// A desk that was given back need not be waited for.
-async fn leave(core: &Core) -> Result<(), OpenError> {
-    let conn = Conn::open(&core.address, &core.options).await?;
-    // Without a lease, so that it is not taken for alive because the server has just started either.
-    let sql = "UPDATE desk SET until = clock_timestamp(), lease = '0' WHERE n = $1";
-    conn.query(sql, &[&core.desk()]).await.map_err(|e| OpenError::failed(&e))?;
-    Ok(())
 }
 
 type Opened = (Parts, [Writer; 2], (Conn, crate::address::Wire));

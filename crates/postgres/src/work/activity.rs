@@ -111,7 +111,11 @@ impl<'b> Work<'b> {
     pub(crate) fn put_activity(&mut self, key: i64, at: At) {
         if let Some(activity) = self.activities.get_mut(&key) {
             (activity.at, activity.dirty) = (at, true);
-            self.calls();
+            match at {
+                At::Queue(_) => self.calls(),
+                At::Due(due) | At::Busy(_, Some(due)) => self.calls_at(due),
+                At::Busy(_, None) => self.changed(),
+            }
         }
     }
 
@@ -119,14 +123,17 @@ impl<'b> Work<'b> {
     pub(crate) fn remove_activity(&mut self, key: i64, by: &mut Reach) {
         let Some(activity) = self.activities.get_mut(&key) else { return };
         activity.gone = true;
-        if matches!(activity.at, At::Busy(Some(desk), _) if desk == self.desk) {
-            by.cancelled.insert(key);
-        }
-        let task = activity.task;
+        let (task, at) = (activity.task, activity.at);
         if let Some(all) = self.activities_of.get_mut(&task) {
             all.remove(&key);
         }
-        self.calls();
+        match at {
+            At::Busy(Some(desk), _) if desk == self.desk => drop(by.cancelled.insert(key)),
+            // Who runs it finds out by looking at what it holds.
+            At::Busy(Some(desk), _) => self.calls_on(desk),
+            At::Busy(None, _) | At::Queue(_) | At::Due(_) => {}
+        }
+        self.changed();
     }
 
     /// Removes the activity that an operation waits for.

@@ -12,26 +12,44 @@ use crate::{
     conn::{Conn, Pipe},
     core::alive,
     locks, row, text,
+    version::Version,
 };
 use steadfast_core::OpId;
+
+macro_rules! fence {
+    ($($alive:tt)+) => {
+        concat!(
+            "WITH alive AS (SELECT d.n FROM desk d WHERE d.n = $1 AND ",
+            $($alive)+,
+            " FOR KEY SHARE)
+             UPDATE writer w SET batch = w.batch + 1 FROM alive
+             WHERE w.desk = alive.n AND w.lane = $2
+             RETURNING w.batch, nextval('moment'), pg_current_xact_id()::xid"
+        )
+    };
+}
 
 /// Checks that this desk is alive, and keeps others from declaring it dead until the end of the
 /// transaction; counts the batch; gives it its moment. No row if the desk is dead.
 ///
 /// The lock on the desk is one that its heartbeat can pass. The one on the writer's row is what who
 /// looks for a lost commit waits for.
-pub(crate) const FENCE: &str = concat!(
-    "WITH alive AS (SELECT d.n FROM desk d WHERE d.n = $1 AND ",
-    alive!(),
-    " FOR KEY SHARE)
-     UPDATE writer w SET batch = w.batch + 1 FROM alive
-     WHERE w.desk = alive.n AND w.lane = $2 RETURNING w.batch, nextval('moment')"
-);
+pub(crate) const FENCE: &str = fence!(alive!());
+
+/// How a transaction begins.
+pub(crate) fn fence() -> &'static str {
+    #[cfg(feature = "mutants")]
+    if crate::mutants::is_undead() {
+        return fence!("true");
+    }
+    FENCE
+}
 
 macro_rules! columns {
     () => {
         "t.key, t.id, t.owner, t.status, t.desk, t.wake, t.rank, t.epoch, t.deaths, t.expires,
-         t.parent, t.parent_op, t.tells, t.dedup, t.bound, t.letters, t.traces"
+         t.parent, t.parent_op, t.tells, t.dedup, t.bound, t.letters, t.traces,
+         t.xmin"
     };
 }
 
@@ -41,6 +59,11 @@ pub(crate) const LOCK_KEYS: &str = concat!(
     columns!(),
     " FROM task t WHERE t.key = ANY($1::bigint[]) ORDER BY t.key FOR NO KEY UPDATE"
 );
+
+/// The same without a lock, for a look at what is remembered.
+#[cfg(debug_assertions)]
+pub(crate) const LOOK: &str =
+    concat!("SELECT ", columns!(), " FROM task t WHERE t.key = ANY($1::bigint[])");
 
 pub(crate) const LOCK: &str = concat!(
     "WITH want (key) AS (
@@ -117,16 +140,27 @@ pub(crate) enum Begun {
     /// The same in a transaction that somebody else has begun.
     Joined { desk: i64, lane: i16 },
     /// It goes on in the transaction that there is.
-    Same { desk: i64, moment: i64 },
+    Same { desk: i64, stamp: Stamp },
 }
 
-/// What was loaded: the batch to work on, its number and moment; `None` if the desk is dead.
+/// What a batch is known by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    /// Its number, of those of its lane.
+    pub(crate) number: i64,
+    /// Its place among those of all.
+    pub(crate) moment: i64,
+    /// Of the rows that it writes.
+    pub(crate) version: Version,
+}
+
+/// What was loaded: the batch to work on, and its stamp; `None` if the desk is dead.
 pub(crate) async fn load<'b>(
     conn: &Conn,
     needs: &'b Needs,
     begun: &Begun,
     locks: &locks::Locks,
-) -> Result<Option<(Work<'b>, i64, i64)>, Error> {
+) -> Result<Option<(Work<'b>, Stamp)>, Error> {
     let keys: Vec<i64> = needs.keys.iter().copied().collect();
     let new_ids: Vec<&str> = needs.new_ids.iter().map(String::as_str).collect();
     let ids: Vec<&str> = needs.ids.iter().map(String::as_str).collect();
@@ -151,7 +185,7 @@ pub(crate) async fn load<'b>(
         if matches!(begun, Begun::New { .. }) {
             pipe.add("BEGIN", &[]);
         }
-        fence = Some(pipe.add(FENCE, &[desk, lane]));
+        fence = Some(pipe.add(self::fence(), &[desk, lane]));
         if needs.keeps {
             pipe.add(locks::EXCLUSIVE, &[&locks.class, &locks::KEPT]);
         } else if !kept.is_empty() {
@@ -198,14 +232,17 @@ pub(crate) async fn load<'b>(
     let mut rows = pipe.run(conn).await?;
     let mut take =
         |at: Option<usize>| at.map(|at| std::mem::take(&mut rows[at])).unwrap_or_default();
-    let (desk, batch, moment) = match *begun {
-        Begun::Same { desk, moment } => (desk, 0, moment),
+    let (desk, stamp) = match *begun {
+        Begun::Same { desk, stamp } => (desk, stamp),
         Begun::New { desk, .. } | Begun::Joined { desk, .. } => match take(fence).first() {
-            Some(row) => (desk, row.try_get(0)?, row.try_get(1)?),
+            Some(row) => {
+                let (number, moment) = (row.try_get(0)?, row.try_get(1)?);
+                (desk, Stamp { number, moment, version: row.try_get(2)? })
+            }
             None => return Ok(None),
         },
     };
-    let mut work = Work::new(desk, moment, needs);
+    let mut work = Work::new(desk, stamp.moment, needs);
     for row in take(tasks) {
         let mut task = task(&row)?;
         if task.place == Place::Desk(desk) {
@@ -285,14 +322,20 @@ pub(crate) async fn load<'b>(
     for row in take(activity_keys) {
         work.new_activity_keys.push_back(row.try_get(0)?);
     }
-    Ok(Some((work, batch, moment)))
+    Ok(Some((work, stamp)))
+}
+
+/// Numbers for new tasks.
+pub(crate) async fn new_keys(conn: &Conn, count: usize) -> Result<Vec<i64>, Error> {
+    let rows = conn.query(TASK_KEYS, &[&(count as i64)]).await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
 }
 
 fn at(row: &Row) -> Result<(String, String), Error> {
     Ok((text::read(row.try_get(0)?), text::read(row.try_get(1)?)))
 }
 
-fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
+pub(super) fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
     let parent: Option<i64> = row.try_get(10)?;
     let dedup: Option<String> = row.try_get(13)?;
     let mut task = Task {
@@ -316,8 +359,10 @@ fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         letters: row.try_get(15)?,
         traces: row.try_get(16)?,
         next: None,
+        version: Some(row.try_get(17)?),
         dirty: false,
         before: None,
+        deaths_before: row.try_get(8)?,
         updated: None,
         ended: None,
         view: None,

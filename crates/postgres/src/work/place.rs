@@ -11,7 +11,10 @@ impl<'b> Work<'b> {
     fn put(&mut self, key: i64, place: Place, wake: Option<i64>) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         (task.place, task.wake, task.dirty) = (place, wake, true);
-        self.changed();
+        match (place, wake) {
+            (Place::Parked, Some(wake)) => self.calls_at(wake),
+            _ => self.changed(),
+        }
     }
 
     /// Onto this desk.
@@ -65,7 +68,7 @@ impl<'b> Work<'b> {
         by.touch(key, place == Place::Desk(desk));
         match place {
             Place::Parked if !unbegun => self.put_ready(key),
-            Place::Desk(holder) if holder != desk => self.calls(),
+            Place::Desk(holder) if holder != desk => self.calls_on(holder),
             _ => self.changed(),
         }
         Ok(())

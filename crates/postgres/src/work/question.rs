@@ -57,6 +57,7 @@ impl<'b> Work<'b> {
         let n = self.rank();
         self.asked.added.insert((key, n), New { key: question, op, body });
         self.leaves(key, QUESTIONS);
+        self.asks();
     }
 
     /// Removes a question, if it is open.
@@ -73,7 +74,7 @@ impl<'b> Work<'b> {
             stored.retain(|open| open.key != question);
         }
         self.asked.closed.push((key, question));
-        self.changed();
+        self.asks();
     }
 
     pub(crate) fn clear_questions(&mut self, key: i64) {
@@ -83,5 +84,6 @@ impl<'b> Work<'b> {
         }
         self.asked.stored.insert(key, Vec::new());
         self.asked.cleared.insert(key);
+        self.asks();
     }
 }

@@ -38,6 +38,62 @@ pub(crate) const INSERT_PLAINLY: &str = "
                 $6::text[], $7::text[], $8::text[], $9::bytea[], $10::bytea[])
         AS u (key, status, created, expires, version, id, tool, owner, about, view)";
 
+macro_rules! write_recalled {
+    ($($same:tt)+) => {
+        concat!(
+            "
+    WITH ended AS (
+        UPDATE task t SET
+            status = u.status, updated = u.at, ended = u.at, expires = u.expires, wake = NULL,
+            desk = NULL, view = coalesce(u.view, t.view), outcome = u.outcome
+        FROM unnest($1::bigint[], $2::xid[], $3::smallint[], $4::bigint[], $5::bigint[],
+                    $6::bytea[], $7::bytea[])
+            AS u (key, remembered, status, at, expires, view, outcome)
+        WHERE t.key = u.key AND ",
+            $($same)+,
+            " RETURNING 1
+    ), same AS (
+        SELECT 1 FROM unnest($8::bigint[], $9::xid[]) AS u (key, remembered)
+        JOIN task t ON t.key = u.key WHERE ",
+            $($same)+,
+            "
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), begun AS (
+        INSERT INTO task (key, status, created, updated, expires, desk, rank, epoch, deaths,
+                          letters, version, traces, tells, id, tool, owner, about, view)
+        SELECT u.key, $16::smallint, u.created, u.created, $17::bigint, $20::bigint, 0, 1, 0,
+               0, $18::bigint, 0, false, u.id, $19::text, u.owner, u.about, u.view
+        FROM unnest($10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::bytea[],
+                    $15::bytea[])
+            AS u (key, created, id, owner, about, view)
+    ), recorded AS (
+        INSERT INTO event (task, seq, body)
+        SELECT * FROM unnest($21::bigint[], $22::bigint[], $23::bytea[])
+    )
+    SELECT 1 / ((SELECT count(*) FROM ended) = $24::bigint)::int,
+           1 / ((SELECT count(*) FROM same) = $25::bigint)::int,
+           1 / ((SELECT count(*) FROM kept WHERE id = ANY($26::text[])) = 0)::int"
+        )
+    };
+}
+
+/// All that most batches of what is remembered write: ends of tasks, new tasks of one tool, and events. And
+/// what makes sure that they may: an error if a row is not the version that is remembered, or if a message
+/// is kept for one of the new tasks.
+///
+/// The rows that end are locked before the others, and may be waited for; for the others nobody waits. So
+/// two batches don't wait for each other.
+pub(crate) const WRITE_RECALLED: &str = write_recalled!("t.xmin = u.remembered");
+
+/// How what is known by heart is written.
+pub(super) fn write_recalled() -> &'static str {
+    #[cfg(feature = "mutants")]
+    if crate::mutants::trusts_memory() {
+        return write_recalled!("u.remembered IS NOT NULL");
+    }
+    WRITE_RECALLED
+}
+
 pub(crate) const INSERT_TASK: &str = "
     INSERT INTO task (key, status, created, updated, ended, expires, wake, parent, parent_op, desk,
                       bound, rank, epoch, deaths, letters, version, traces, tells, id, tool, owner,

@@ -152,7 +152,7 @@ impl<'b> Work<'b> {
         states.sessions_put.remove(id);
         states.sessions_gone.insert(id.to_owned());
         self.remove_scope(&format!("{SESSION_SCOPE}{id}"));
-        self.calls();
+        self.asks();
     }
 
     // ---- notices ----
@@ -168,7 +168,7 @@ impl<'b> Work<'b> {
         self.states.notices.push((n, until.0, body));
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.states.notices_gone = self.states.notices_gone.max(n.saturating_sub(most));
-        self.calls();
+        self.asks();
         Ok(n)
     }
 }

@@ -4,7 +4,7 @@ use steadfast_core::{OpId, Status, TaskId, Timestamp};
 use steadfast_store::{Caller, NewTask, Refusal};
 
 use super::{Done, Work};
-use crate::{error::Fault, row};
+use crate::{error::Fault, row, version::Version};
 
 /// There may be open questions of it,
 pub(crate) const QUESTIONS: i16 = 1;
@@ -67,11 +67,14 @@ pub(crate) struct Task<'b> {
     pub(crate) traces: i16,
     /// The number of its next event, if that was loaded.
     pub(crate) next: Option<i64>,
+    /// Of its row as it was loaded, or is remembered.
+    pub(crate) version: Option<Version>,
 
     /// Its row must be written.
     pub(crate) dirty: bool,
     /// What it had when it was loaded of what seldom changes.
     pub(crate) before: Option<Seldom>,
+    pub(crate) deaths_before: i64,
     pub(crate) updated: Option<i64>,
     pub(crate) ended: Option<i64>,
     pub(crate) view: Option<&'b [u8]>,
@@ -129,6 +132,16 @@ impl<'b> Task<'b> {
             && self.ended.is_none()
             && self.updated.is_none()
             && self.fresh.is_some_and(|new| new.tags.is_empty())
+    }
+
+    /// Whether it ends as most tasks do: off every desk, and with nothing that changes by that but its end.
+    pub(super) fn ends_plainly(&self) -> bool {
+        self.place == Place::Parked
+            && self.wake.is_none()
+            && self.ended.is_some()
+            && self.ended == self.updated
+            && self.outcome.is_some()
+            && self.deaths == self.deaths_before
     }
 
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
@@ -228,10 +241,9 @@ impl<'b> Work<'b> {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         change(task);
         task.dirty = true;
-        let elsewhere = matches!(task.place, Place::Desk(holder) if holder != desk);
-        match elsewhere {
-            true => self.calls(),
-            false => self.changed(),
+        match task.place {
+            Place::Desk(holder) if holder != desk => self.calls_on(holder),
+            _ => self.changed(),
         }
     }
 
@@ -275,6 +287,7 @@ impl<'b> Work<'b> {
         }
         self.activities.retain(|_, activity| activity.task != key);
         self.remove_scope(&format!("task/{id}"));
-        self.calls();
+        self.changed();
+        self.news.every_desk = true;
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Task;
-use crate::{row, text};
+use crate::{row, text, version::Version};
 
 /// A column of the rows that a statement writes.
 pub(super) type Column<T> = Vec<T>;
@@ -27,6 +27,8 @@ pub(super) struct Updates<'w> {
     pub(super) dedup: Column<Option<Cow<'w, str>>>,
     pub(super) view: Column<Option<&'w [u8]>>,
     pub(super) outcome: Column<Option<&'w [u8]>>,
+    /// Of the rows as they were.
+    pub(super) version: Column<Option<Version>>,
 }
 
 impl<'w> Updates<'w> {
@@ -48,6 +50,7 @@ impl<'w> Updates<'w> {
         self.dedup.push(task.dedup.as_deref().map(text::stored));
         self.view.push(task.view);
         self.outcome.push(task.outcome);
+        self.version.push(task.version);
     }
 }
 
@@ -81,7 +84,7 @@ impl<'w> Inserts<'w> {
         self.created.push(new.created.0);
         self.parent.push(task.parent.map(|(parent, _)| parent));
         self.parent_op.push(task.parent.map(|(_, op)| i64::from(op.0)));
-        self.version.push(new.version.map_or(row::NO_VERSION, i64::from));
+        self.version.push(row::version(new));
         self.id.push(&task.id);
         self.tool.push(text::stored(&new.tool));
         self.owner.push(&task.owner);

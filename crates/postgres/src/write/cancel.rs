@@ -55,7 +55,7 @@ impl<'b> Work<'b> {
         });
         match place {
             // Who holds it is to stop first.
-            Some(Place::Desk(holder)) if holder != self.desk => self.calls(),
+            Some(Place::Desk(holder)) if holder != self.desk => self.calls_on(holder),
             _ => self.put_ready(key),
         }
         self.tell_parent(key, &cancel.tell, by)

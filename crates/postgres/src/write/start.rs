@@ -26,6 +26,11 @@ impl Apply for StartTask {
     fn bytes(&self) -> usize {
         self.0.bytes()
     }
+
+    /// Who asked for it may have asked another process since, and be done with it.
+    fn keeps(&self) -> bool {
+        false
+    }
 }
 
 impl Needs {
@@ -76,6 +81,7 @@ impl<'b> Work<'b> {
         let hold = desk.is_some() && new.hold;
         let mut lease = None;
         match new.wake.filter(|wake| *wake > new.created) {
+            _ if new.status.is_terminal() => self.park(key, None),
             Some(wake) => self.park(key, Some(wake.0)),
             None if hold => {
                 self.put_here(key);
@@ -107,10 +113,12 @@ fn build<'b>(key: i64, new: &'b NewTask, parent: Option<Parent>, desk: Option<i6
         letters: 0,
         traces: 0,
         next: Some(new.events.len() as i64),
+        version: None,
         dirty: true,
         before: None,
+        deaths_before: 0,
         updated: None,
-        ended: None,
+        ended: new.status.is_terminal().then_some(new.created.0),
         view: None,
         outcome: None,
         fresh: Some(new),

@@ -4,7 +4,7 @@ use steadfast_core::{Status, Timestamp};
 use steadfast_store::{After, Effect, Turn, Turned};
 
 use crate::{
-    lane::Cards,
+    lane::{Card, Cards},
     queue::Apply,
     work::{Done, Needs, Place, Reach, Work},
 };
@@ -19,15 +19,22 @@ impl Apply for TakeTurn {
         let key = turn.lease.key.0;
         needs.keys.insert(key);
         let card = cards.get(key, turn.lease.epoch);
+        match (&turn.after, &card) {
+            (After::Park { .. }, Some(card))
+                if card.row.as_ref().is_some_and(|row| !row.has_mail()) => {}
+            (After::Park { .. }, _) => drop(needs.inbox.insert(key)),
+            (After::End { .. }, Some(Card { parent: Some(parent), .. })) => {
+                needs.keys.insert(*parent);
+                if let Some(card) = cards.of(*parent) {
+                    needs.cards.insert(*parent, card);
+                }
+            }
+            (After::End { .. } | After::Keep | After::Yield, _) => {}
+        }
         match card {
             Some(card) => drop(needs.cards.insert(key, card)),
             None if turn.events.is_empty() => {}
             None => drop(needs.next.insert(key)),
-        }
-        match turn.after {
-            After::Park { .. } => drop(needs.inbox.insert(key)),
-            After::End { .. } => needs.keys.extend(card.and_then(|card| card.parent)),
-            After::Keep | After::Yield => {}
         }
         for effect in &turn.effects {
             needs.effect(key, effect);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use steadfast_core::Timestamp;
 use steadfast_postgres::{Options, Store, testing};
 use steadfast_store::{
-    Adopted, ClaimTasks, Claimed, NewTask, Poison, Refusal, Started, Store as _,
+    Adopted, ClaimTasks, Claimed, Error, NewTask, Poison, Refusal, Started, Store as _,
 };
 
 use crate::{
@@ -74,9 +74,9 @@ async fn its_heartbeat_notices_that_a_process_was_taken_for_dead() {
     let store = options.clone().open().await.unwrap();
     held(&store, "a").await;
     let (old, changed) = (store.desk(), store.changed());
-    tokio::time::timeout(Duration::from_millis(100), changed.notified()).await.ok();
+    tokio::time::timeout(Duration::from_millis(100), changed.next()).await.ok();
     testing::expire(&options, old).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(3), changed.notified()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(3), changed.next()).await.unwrap();
     assert_ne!(store.desk(), old);
 }
 
@@ -115,6 +115,79 @@ async fn what_was_begun_within_the_lease_is_waited_for() {
     assert!(early.is_err(), "{early:?}");
     drop(begun);
     assert_eq!(adopting.await.unwrap().ready, 1);
+}
+
+/// Not even its heart has it sit down again.
+#[tokio::test]
+async fn a_process_that_gave_back_what_it_held_takes_no_other_desk() {
+    let options = testing::shared().unwrap().options().lease(Duration::from_secs(1));
+    let (one, two) = (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    held(&one, "a").await;
+    let old = one.desk();
+    one.close().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let late = one.start(task("b")).await;
+    assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");
+    assert!(matches!(one.check().await, Err(Error::Unavailable(_))), "it is not ready either");
+    assert_eq!(one.desk(), old);
+    testing::sql(&options, "DO $$ BEGIN ASSERT (SELECT count(*) FROM desk) = 1; END $$")
+        .await
+        .unwrap();
+    assert!(two.is_alive(two.desk()).await.unwrap());
+    assert_eq!(claim(&two).await[0].row.deaths, 0);
+}
+
+#[tokio::test]
+async fn what_is_being_written_in_its_name_is_waited_for_before_a_desk_is_given_back() {
+    let options = testing::shared().unwrap().options();
+    let (one, two) = (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    held(&one, "a").await;
+    let begun = testing::alive(&options, one.desk()).await.unwrap();
+    let closing = one.close();
+    tokio::pin!(closing);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut closing).await;
+    assert!(early.is_err(), "{early:?}");
+    assert!(claim(&two).await.is_empty() && two.is_alive(one.desk()).await.unwrap());
+    drop(begun);
+    closing.await.unwrap();
+    assert_eq!(claim(&two).await.len(), 1);
+}
+
+/// It says so: what it held is adopted, and its death counts.
+#[tokio::test]
+async fn a_process_past_its_lease_has_nothing_to_give_back() {
+    let options = testing::shared().unwrap().options();
+    let (one, two) = (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    held(&one, "a").await;
+    let old = one.desk();
+    testing::expire(&options, old).await.unwrap();
+    let closed = one.close().await;
+    assert!(matches!(&closed, Err(Error::Unavailable(why)) if why.contains("dead")), "{closed:?}");
+    assert_eq!(one.desk(), old);
+    assert_eq!(two.adopt(old, poison()).await.unwrap().ready, 1);
+}
+
+/// Whoever wanted it has asked another process meanwhile.
+#[tokio::test]
+async fn a_start_that_comes_later_than_a_lease_is_not_made() {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options();
+    let behind = Options::new(server.url_by(proxy.port)).schema(direct.schema_name());
+    let one = behind.lease(Duration::from_secs(1)).open().await.unwrap();
+    let two = direct.open().await.unwrap();
+    proxy.freeze(true);
+    let late = async {
+        let late = one.start(task("late")).await;
+        assert!(matches!(&late, Err(Error::Unavailable(_))), "{late:?}");
+    };
+    let thaw = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        proxy.freeze(false);
+    };
+    tokio::join!(late, thaw);
+    assert!(two.get(operator(), id("late")).await.is_err(), "it was started all the same");
+    held(&one, "late").await;
 }
 
 /// Cut off from the database in the middle of everything: others take over within the lease, whatever

@@ -76,6 +76,25 @@ async fn a_claim_whose_answer_is_lost_is_made_once() {
     }
 }
 
+/// Its desk is dead then, which is as it should be.
+#[tokio::test]
+async fn giving_back_is_done_once_also_if_its_answer_is_lost() {
+    for fate in FATES {
+        let (proxy, store, beside) = proxied().await;
+        held(&store, "a").await;
+        let desk = store.desk();
+        proxy.next_commit(fate, 0);
+        store.close().await.unwrap();
+        assert!(proxy.met());
+        assert!(!beside.is_alive(desk).await.unwrap(), "{fate:?}");
+        assert_eq!(store.desk(), desk, "{fate:?}");
+        let tools = vec![("tool".into(), 1, 1)];
+        let claim = ClaimTasks { tools, limit: 9, now: Timestamp(1) };
+        let claimed = beside.claim(claim).await.unwrap();
+        assert_eq!((claimed.len(), claimed[0].row.epoch), (1, 3), "{fate:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_can_not_be_found_out_is_said_to_be_unknown() {
     let server = testing::shared().unwrap();

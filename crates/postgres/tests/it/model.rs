@@ -108,6 +108,11 @@ async fn compare(seed: u64, rounds: usize) {
             let found = seen::answer(&real, by, call, found, &mut real_book).await;
             assert_eq!(expected, found, "seed {seed}, after\n{}", log.join("\n"));
         }
+        if matches!(calls[..], [Call::Close]) {
+            // The process goes, and another comes.
+            model[by] = disk.open();
+            real[by] = options.clone().open().await.unwrap();
+        }
         let expected = seen::all(&model, &mut model_book, maker.now, maker.ops).await;
         let found = seen::all(&real, &mut real_book, maker.now, maker.ops).await;
         assert_eq!(expected, found, "seed {seed}, after\n{}", log.join("\n"));

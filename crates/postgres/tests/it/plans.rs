@@ -1,6 +1,8 @@
 //! No statement looks at all rows of a table that can be large.
 
+use steadfast_core::{Principal, Status, Timestamp};
 use steadfast_postgres::{testing, testing::statements};
+use steadfast_store::{Filter, Order, TaskKey};
 
 /// A thousand times more parked tasks than there are of anything else.
 const FILL: &str = "
@@ -41,6 +43,46 @@ async fn no_statement_scans_a_large_table() {
 #[tokio::test]
 async fn no_listing_does_where_all_tasks_are_alike() {
     check(FILL_ALIKE, "list").await;
+}
+
+/// The plan alone does not show it: an index that is entered well can still be read to its other end.
+#[tokio::test]
+async fn a_page_of_a_listing_costs_what_it_shows() {
+    let options = testing::shared().unwrap().options();
+    options.clone().migrate().await.unwrap();
+    testing::sql(&options, FILL_ALIKE).await.unwrap();
+    let all = Filter { now: Timestamp(0), ..Filter::default() };
+    let owner = || Principal::new("ann").ok();
+    let tag = |value: &str| Some(("name".into(), value.into()));
+    let tool = |tool: &str| Some(tool.to_owned());
+    let filters = [
+        all.clone(),
+        Filter { owner: owner(), ..all.clone() },
+        Filter { owner: owner(), statuses: vec![Status::Completed], ..all.clone() },
+        Filter { owner: owner(), statuses: vec![Status::Queued], ..all.clone() },
+        Filter { tool: tool("tool"), ..all.clone() },
+        Filter { tool: tool("none"), ..all.clone() },
+        Filter { statuses: vec![Status::Queued, Status::Cancelled], ..all.clone() },
+        Filter { parent: Some(TaskKey(1)), ..all.clone() },
+        Filter { parent: Some(TaskKey(2)), ..all.clone() },
+        Filter { tag: tag("value"), ..all.clone() },
+        Filter { tag: tag("a"), ..all.clone() },
+        Filter { tag: tag("z"), ..all },
+    ];
+    let mut wrong = Vec::new();
+    for analyze in ["", "ANALYZE"] {
+        testing::sql(&options, analyze).await.unwrap();
+        for filter in &filters {
+            for order in [Order::OldestFirst, Order::NewestFirst] {
+                let pages = testing::pages(&options, filter, order).await.unwrap();
+                // Fifty rows, each by way of two indexes at most; there are thousands of pages.
+                if !(1..=400).contains(&pages) {
+                    wrong.push(format!("{pages} pages {analyze}: {order:?} {filter:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 async fn check(fill: &str, which: &str) {

@@ -62,8 +62,8 @@ async fn a_pooler_by_the_session_is_as_good_as_none() {
     one.check().await.unwrap();
     let two = options.open().await.unwrap();
     let changed = one.changed();
-    while tokio::time::timeout(Duration::from_millis(1300), changed.notified()).await.is_ok() {}
+    while tokio::time::timeout(Duration::from_millis(1300), changed.next()).await.is_ok() {}
     two.start(NewTask { hold: false, ..task("b") }).await.unwrap();
-    let told = tokio::time::timeout(Duration::from_millis(500), changed.notified()).await;
+    let told = tokio::time::timeout(Duration::from_millis(500), changed.next()).await;
     assert!(told.is_ok(), "by NOTIFY, before it looks by itself");
 }

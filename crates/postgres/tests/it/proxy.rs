@@ -102,8 +102,11 @@ async fn carry(client: TcpStream, server: TcpStream, plan: Arc<Plan>) {
         while let Ok(n @ 1..) = from_server.read(&mut buffer).await {
             thaw(&plan_down).await;
             if muted_down.load(Ordering::SeqCst) {
-                // The answer to the commit: it is done.
-                return;
+                // Until the answer to the commit, which comes in one piece: then it is done.
+                match buffer[..n].windows(7).any(|part| part == b"COMMIT\0") {
+                    true => return,
+                    false => continue,
+                }
             }
             if to_client.write_all(&buffer[..n]).await.is_err() {
                 return;

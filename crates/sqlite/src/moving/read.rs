@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row};
 use steadfast_core::{OpId, Principal, Timestamp};
 use steadfast_store::moving::{
-    Activity, At, Body, Counters, Error, Event, Kept, Message, Notice, Parent, Place, Question,
-    Record, Result, Session, Sink, State, Task, Watch,
+    Activity, At, Body, Counters, Error, Event, Hands, Kept, Lies, Message, Notice, Question,
+    Record, Result, Session, Sink, State, Watch,
 };
 
 use super::failed;
@@ -21,8 +21,10 @@ use crate::{
 pub(super) fn all(conn: &Connection, desks: &Desks, out: &mut Sink<'_>) -> Result<()> {
     let last =
         conn.query_row("SELECT number FROM counter", [], |row| row.get(0)).map_err(failed)?;
-    let mut held = Held { desks, known: HashMap::new(), last };
-    tasks(conn, &mut held, out)?;
+    let mut known = HashMap::new();
+    let mut hands =
+        Hands::new(last, |desk| *known.entry(desk).or_insert_with(|| desks.is_alive(desk)));
+    tasks(conn, &mut hands, out)?;
     events(conn, out)?;
     each(conn, "SELECT task, seq, op, notice, body FROM inbox ORDER BY task, seq", out, |row| {
         let op = row.get::<_, Option<u32>>(2)?.map(OpId);
@@ -32,7 +34,7 @@ pub(super) fn all(conn: &Connection, desks: &Desks, out: &mut Sink<'_>) -> Resul
     questions(conn, out)?;
     let sql = "SELECT key, task, op, name, token, desk, rank, due, epoch, attempt, body
                FROM activity ORDER BY key";
-    each(conn, sql, out, |row| activity(row, &mut held))?;
+    each(conn, sql, out, |row| activity(row, &mut hands))?;
     each(conn, "SELECT scope, key, task FROM watch ORDER BY scope, key, task", out, |row| {
         Ok(Record::Watch(Watch { scope: row.get(0)?, key: row.get(1)?, task: row.get(2)? }))
     })?;
@@ -83,70 +85,17 @@ fn body(row: &Row<'_>, column: usize) -> rusqlite::Result<Body> {
     row.get(column).map(Body)
 }
 
-/// What becomes of what lies on desks.
-struct Held<'d> {
-    desks: &'d Desks,
-    known: HashMap<i64, bool>,
-    /// The number used last.
-    last: i64,
-}
-
-impl Held<'_> {
-    /// A place behind all others.
-    fn rank(&mut self) -> i64 {
-        self.last += 1;
-        self.last
-    }
-
-    /// How many died with what lies on this desk: nobody, if it is a backup of what somebody is at.
-    fn deaths(&mut self, desk: i64) -> u32 {
-        let dead = self.known.entry(desk).or_insert_with(|| !self.desks.is_alive(desk));
-        u32::from(*dead)
-    }
-}
-
-fn tasks(conn: &Connection, held: &mut Held<'_>, out: &mut Sink<'_>) -> Result<()> {
+fn tasks(conn: &Connection, hands: &mut Hands<'_>, out: &mut Sink<'_>) -> Result<()> {
     const SQL: &str =
         concat!("SELECT ", task_columns!(), ", end, rank, tells, dedup FROM task ORDER BY key");
     each(conn, SQL, out, |r| {
-        let row = row::task(r, true)?;
-        let (rank, tells, dedup) = (r.get(21)?, r.get(22)?, r.get(23)?);
-        let (mut epoch, mut deaths) = (row.epoch, row.deaths);
-        let place = match r.get::<_, Option<i64>>(13)? {
-            None => Place::Parked { wake: row.wake },
-            Some(READY) => Place::Ready { rank },
-            Some(desk) if desk > 0 => {
-                epoch += 1;
-                deaths = deaths.saturating_add(held.deaths(desk));
-                match row.status.is_halted() {
-                    true => Place::Halted { wake: None },
-                    false => Place::Ready { rank: held.rank() },
-                }
-            }
-            Some(_) => Place::Halted { wake: row.wake },
+        let lies = match r.get::<_, Option<i64>>(13)? {
+            None => Lies::Parked,
+            Some(READY) => Lies::Ready { rank: r.get(21)? },
+            Some(desk) if desk > 0 => Lies::Desk(desk),
+            Some(_) => Lies::Halted,
         };
-        Ok(Record::Task(Box::new(Task {
-            key: row.key.0,
-            id: row.id,
-            tool: row.tool,
-            version: row.version,
-            owner: row.owner,
-            status: row.status,
-            created: row.created,
-            updated: row.updated,
-            ended: row.ended,
-            expires: row.expires,
-            place,
-            parent: row.parent.map(|(key, op)| Parent { key: key.0, op, tells }),
-            dedup,
-            bound: row.bound.is_some(),
-            epoch,
-            deaths,
-            tags: row.tags,
-            about: Body(row.about),
-            view: Body(row.view),
-            end: row.end.map(Body),
-        })))
+        Ok(hands.task(row::task(r, true)?, lies, r.get(22)?, r.get(23)?))
     })
 }
 
@@ -212,14 +161,14 @@ fn questions(conn: &Connection, out: &mut Sink<'_>) -> Result<()> {
     Ok(())
 }
 
-fn activity(row: &Row<'_>, held: &mut Held<'_>) -> rusqlite::Result<Record> {
+fn activity(row: &Row<'_>, hands: &mut Hands<'_>) -> rusqlite::Result<Record> {
     let time = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp));
     let (mut epoch, mut attempt): (i64, u32) = (row.get(8)?, row.get(9)?);
     let at = match (row.get::<_, Option<i64>>(5)?, row.get::<_, Option<i64>>(6)?, time(7)?) {
         (Some(desk), _, _) if desk > 0 => {
             epoch += 1;
-            attempt = attempt.saturating_add(held.deaths(desk));
-            At::Queue { rank: held.rank() }
+            attempt = attempt.saturating_add(hands.deaths(desk));
+            At::Queue { rank: hands.rank() }
         }
         (Some(_), Some(rank), _) => At::Queue { rank },
         (Some(_), None, Some(due)) => At::Due { due },

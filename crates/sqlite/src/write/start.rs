@@ -44,8 +44,10 @@ impl Tx<'_> {
             }
             self.alter(same.key, "UPDATE task SET dedup = NULL WHERE key = ?", [same.key])?;
         }
-        let wake = new.wake.filter(|wake| *wake > new.created).map(|wake| wake.0);
+        let has_ended = new.status.is_terminal();
+        let wake = new.wake.filter(|wake| !has_ended && *wake > new.created).map(|wake| wake.0);
         let desk = match (wake, hold) {
+            _ if has_ended => None,
             (Some(_), _) => None,
             (None, Some(desk)) => Some(desk),
             (None, None) if new.status.is_halted() => Some(HALTED),
@@ -107,9 +109,9 @@ impl Tx<'_> {
             false => serde_json::to_string(&new.tags).ok(),
         };
         let sql = "INSERT INTO task (key, id, tool, version, owner, status, shelf, created, \
-                   updated, expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, \
+                   updated, ended, expires, wake, parent, parent_op, tells, dedup, desk, rank, epoch, \
                    deaths, tags, view, about, tail, bound) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?19, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?19, ?7, ?7, ?22, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
                    ?15, 1, 0, ?16, ?17, ?18, ?20, ?21) ON CONFLICT (id) DO NOTHING";
         let inserted = self.run(
             sql,
@@ -134,7 +136,8 @@ impl Tx<'_> {
                 new.about,
                 shelf(new.status, desk.is_some_and(|desk| desk > 0)),
                 tail,
-                new.bound.then_some(self.desk)
+                new.bound.then_some(self.desk),
+                new.status.is_terminal().then_some(new.created.0)
             ],
         )?;
         if inserted == 0 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use steadfast_core::Status;
 
 use super::content::{Content, Place};
-use crate::{Adopted, Desk, Held, Lease, Poison, Result, TaskKey};
+use crate::{Adopted, Desk, Held, Lease, Poison, TaskKey};
 
 impl Content {
     pub(super) fn dead(&self) -> Vec<Desk> {
@@ -25,7 +25,7 @@ impl Content {
             .collect()
     }
 
-    pub(super) fn close(&mut self, desk: Desk) -> Result<()> {
+    pub(super) fn close(&mut self, desk: Desk) {
         for key in self.on_desk(desk) {
             self.edit(key, |row| row.epoch += 1);
             self.give_back(key);
@@ -33,7 +33,6 @@ impl Content {
         if self.activities.give_back(desk, false) > 0 {
             self.changed();
         }
-        Ok(())
     }
 
     pub(super) fn adopt(&mut self, dead: Desk, poison: &Poison) -> Adopted {

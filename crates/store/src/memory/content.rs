@@ -6,12 +6,11 @@ use std::{
 };
 
 use steadfast_core::{OpId, Principal, TaskId, Timestamp};
-use tokio::sync::Notify;
 
 use super::{activity::Activities, claim::Pile, notice::Notices, outside::Kept, session::Sessions};
 use crate::{
-    Caller, Counts, Desk, Error, InboxRow, QuestionRow, Refusal, Result, StateRow, TaskKey,
-    TaskRow, Touched,
+    Caller, Change, Changes, Counts, Desk, Error, InboxRow, QuestionRow, Refusal, Result, StateRow,
+    TaskKey, TaskRow, Touched,
 };
 
 /// Where a task lies.
@@ -66,7 +65,7 @@ pub(super) struct Content {
     pub(super) activities: Activities,
     pub(super) last_task: i64,
     /// Those whose process is alive.
-    handles: BTreeMap<Desk, Arc<Notify>>,
+    handles: BTreeMap<Desk, Arc<Changes>>,
     last_desk: i64,
     changed: bool,
 }
@@ -96,7 +95,7 @@ impl Reach {
 impl Content {
     // ---- handles ----
 
-    pub(super) fn seat(&mut self, changed: Arc<Notify>) -> Desk {
+    pub(super) fn seat(&mut self, changed: Arc<Changes>) -> Desk {
         self.last_desk += 1;
         let desk = Desk(self.last_desk);
         self.handles.insert(desk, changed);
@@ -135,7 +134,7 @@ impl Content {
     pub(super) fn announce(&mut self, by: Desk) {
         if std::mem::take(&mut self.changed) {
             for (_, handle) in self.handles.iter().filter(|(desk, _)| **desk != by) {
-                handle.notify_one();
+                handle.tell(Change::anything());
             }
         }
     }

@@ -40,6 +40,10 @@ impl Content {
             self.deliver(key, None, body, &mut Reach::of(Desk(0)));
         }
         let lease = match (wake, hold) {
+            _ if self.task(key)?.row.status.is_terminal() => {
+                self.put(key, Place::Parked(None));
+                None
+            }
             (Some(wake), _) => {
                 self.put(key, Place::Parked(Some(wake)));
                 None
@@ -97,7 +101,7 @@ fn build(key: TaskKey, new: NewTask) -> Task {
         status: new.status,
         created: new.created,
         updated: new.created,
-        ended: None,
+        ended: new.status.is_terminal().then_some(new.created),
         expires: new.expires,
         wake: None,
         parent: new.parent.map(|parent| (parent.key, parent.op)),

@@ -3,7 +3,7 @@
 use steadfast_core::Status;
 
 use super::{Fixture, make::*};
-use crate::{Adopted, Desk, Refusal, Store, Turn};
+use crate::{Adopted, Bond, Desk, Error, NewTask, Refusal, Store, Turn};
 
 /// A handle dies with a task and an activity; another opens on what it left.
 async fn left<F: Fixture>(fixture: &F) -> (F::Store, Desk) {
@@ -176,16 +176,58 @@ pub async fn closing_gives_everything_back<F: Fixture>(fixture: &F) {
     one.close().await.unwrap();
     assert!(one.held().await.unwrap().is_empty());
     assert!(one.held_activities().await.unwrap().is_empty());
-    assert_eq!(refused(one.turn(turn(lease)).await), Refusal::Fenced);
+    assert_eq!(refused(two.turn(turn(lease)).await), Refusal::Fenced);
     let stale = crate::ActivityEnd { lease: lease_of(&work_before), body: vec![] };
-    assert_eq!(refused(one.end_activity(stale).await), Refusal::Fenced);
-    let desk = one.desk();
-    fixture.kill(one).await;
-    assert!(!two.dead().await.unwrap().contains(&desk));
+    assert_eq!(refused(two.end_activity(stale).await), Refusal::Fenced);
+    assert!(!two.dead().await.unwrap().contains(&one.desk()), "there is nothing to adopt");
     let claimed = claim(&two, 0).await;
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(claimed[0].row.deaths, 0);
     assert_eq!(two.claim_activities(work(0)).await.unwrap()[0].attempt, 1);
+}
+
+/// Its process may live on for a while: nobody goes on with what is of no use without it, wherever it is.
+pub async fn what_is_bound_to_a_closed_desk_is_abandoned_at_once<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    start(&one, NewTask { bound: true, ..ready("elsewhere") }).await;
+    assert_eq!(names(&claim(&two, 0).await), ["elsewhere"]);
+    hold(&one, NewTask { bound: true, ..task("here") }).await;
+    let desk = one.desk();
+    assert!(two.is_alive(desk).await.unwrap());
+    one.close().await.unwrap();
+    for store in [&one, &two] {
+        assert!(!store.is_alive(desk).await.unwrap());
+    }
+    let claimed = claim(&two, 0).await;
+    assert_eq!((names(&claimed), claimed[0].row.bound), (vec!["here"], Some(desk)));
+    assert_eq!(get(&two, "elsewhere").await.bound, Some(desk));
+}
+
+/// Nobody would look after it. What there is can be read.
+pub async fn a_closed_handle_changes_nothing<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let lease = hold(&one, task("a")).await;
+    let desk = one.desk();
+    one.close().await.unwrap();
+    one.close().await.unwrap();
+    let before = get(&two, "a").await;
+    let late = [
+        one.turn(turn(lease)).await.err(),
+        one.start(task("b")).await.err(),
+        one.claim(wanted(0, 9)).await.err(),
+        one.claim_activities(work(0)).await.err(),
+        one.unbind(vec![(id("a"), Bond::Desk)]).await.err(),
+        one.cancel(operator(0), id("a"), cancel(1)).await.err(),
+        one.adopt(two.desk(), poison(1)).await.err(),
+        one.touch_session("s".into(), at(9)).await.err(),
+        one.sweep(at(9), 9).await.err(),
+    ];
+    for late in late {
+        assert!(matches!(late, Some(Error::Unavailable(_))), "{late:?}");
+    }
+    assert_eq!(get(&one, "a").await, before);
+    assert_eq!(names(&claim(&two, 0).await), ["a"]);
+    assert_eq!(one.desk(), desk);
 }
 
 /// What a killed handle had acknowledged is there; what it held is as it left it.

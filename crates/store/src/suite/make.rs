@@ -145,8 +145,12 @@ pub(super) async fn claim(store: &impl Store, n: i64) -> Vec<Claimed> {
 
 /// At most `limit` of it.
 pub(super) async fn claim_some(store: &impl Store, n: i64, limit: usize) -> Vec<Claimed> {
-    let tools = vec![("tool".into(), 0, u32::MAX)];
-    store.claim(ClaimTasks { tools, limit, now: at(n) }).await.expect("a claim")
+    store.claim(wanted(n, limit)).await.expect("a claim")
+}
+
+/// What every task in the suite is claimed by.
+pub(super) fn wanted(n: i64, limit: usize) -> ClaimTasks {
+    ClaimTasks { tools: vec![("tool".into(), 0, u32::MAX)], limit, now: at(n) }
 }
 
 /// The ids of what was claimed.
@@ -257,9 +261,9 @@ pub(super) fn refused<T: std::fmt::Debug>(result: Result<T>) -> Refusal {
 }
 
 /// Waits for a notice that must come. The time is only there to end a test that would hang.
-pub(super) async fn notified(changed: &tokio::sync::Notify) {
+pub(super) async fn notified(changed: &crate::Changes) {
     let limit = Duration::from_secs(10);
-    tokio::time::timeout(limit, changed.notified()).await.expect("a change is announced");
+    tokio::time::timeout(limit, changed.next()).await.expect("a change is announced");
 }
 
 /// The proof of holding an activity.

@@ -121,6 +121,28 @@ pub async fn a_start_that_is_due_begins_at_once<F: Fixture>(fixture: &F) {
     take(&store, turn(lease)).await;
 }
 
+/// Nobody takes it, and it goes when its time is over.
+pub async fn a_task_that_has_ended_before_it_began_is_only_found<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let ended = NewTask { status: Status::Cancelled, expires: Some(at(5)), ..deduped("a") };
+    let ended = NewTask { hold: false, ..ended };
+    let started = store.start(ended).await.unwrap();
+    let Started::New { key, lease: None, mail: false } = started else { panic!("{started:?}") };
+    assert_eq!(existing(&store, deduped("b")).await, key);
+    assert_eq!(store.next_wake().await.unwrap(), None);
+    assert!(claim(&store, 4).await.is_empty());
+    let row = store.get(caller("ann"), id("a")).await.unwrap();
+    assert_eq!((row.status, row.ended), (Status::Cancelled, Some(at(0))));
+    let counts = store.counts(caller("ann")).await.unwrap();
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(Status::Cancelled, 1)]);
+    // Its key is free from then on, also before it is removed.
+    let late = NewTask { created: at(5), ..deduped("b") };
+    assert!(matches!(store.start(late).await.unwrap(), Started::New { .. }));
+    let swept = store.sweep(at(5), 9).await.unwrap();
+    assert_eq!((swept.removed, swept.overdue.len()), (1, 0));
+    assert_eq!(refused(store.get(caller("ann"), id("a")).await), Refusal::Unknown);
+}
+
 /// Whoever the first belongs to, and also when it has expired.
 pub async fn an_id_is_used_once<F: Fixture>(fixture: &F) {
     let store = fixture.open().await;

@@ -3,27 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{
     Client,
     session::{Seen, Session},
 };
-use crate::{
-    book::Tool,
-    replicas::LONGER,
-    world::{LEASE, World, now},
-};
-
-/// Longer than the network delays a request, or a process that stands still does: taken back before it came,
-/// it would go on.
-fn late(world: &World) -> Duration {
-    let network = Duration::from_secs(2);
-    match world.database {
-        Some(_) => network + LEASE + Duration::from_millis(LONGER),
-        None => network,
-    }
-}
+use crate::{book::Tool, world::now};
 
 pub(super) async fn run(client: Client, version: &'static str) {
     let mut session = Session::open(client, version).await;
@@ -49,10 +35,8 @@ impl Session {
                     return;
                 }
             }
-            Ok(_) | Err(_) => {
-                self.client.note(number, "is lost");
-                sleep(late(&self.client.world)).await;
-            }
+            // It may still be on its way, and come after what is said of it now.
+            Ok(_) | Err(_) => self.client.note(number, "is lost"),
         }
         match self.client.world.has_mutant("deaf") {
             true => self.client.note(number, "is not heard"),

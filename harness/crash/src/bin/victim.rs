@@ -50,12 +50,18 @@ struct Args {
     /// Abort before or after a commit, as in `before:12`.
     #[arg(long)]
     die: Option<String>,
+    /// On PostgreSQL, write whether the lease holds or not: to show that it would be seen.
+    #[arg(long)]
+    undead: bool,
 }
 
 #[tokio::main]
 #[allow(clippy::print_stdout)] // What it prints is what the supervisor reads.
 async fn main() -> Result<(), Error> {
     let args = Args::parse();
+    if args.undead {
+        steadfast_postgres::mutants::undie();
+    }
     let past = if args.ledger.exists() { Ledger::read(&args.ledger)? } else { Vec::new() };
     let ledger = Ledger::in_file(&args.ledger, args.life)?;
     let place = Place { store: args.store.clone(), schema: args.schema.clone() };

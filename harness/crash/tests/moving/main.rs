@@ -7,4 +7,5 @@ mod rows;
 mod seen;
 mod states;
 mod states_tools;
+mod undead;
 mod workload;

@@ -14,10 +14,10 @@ use steadfast_store::moving::{Reader, Writer};
 
 use crate::home::move_away;
 
-const SEED: u64 = 7;
-const TASKS: u64 = 120;
+pub(crate) const SEED: u64 = 7;
+pub(crate) const TASKS: u64 = 120;
 
-fn victim(place: &Place, ledger: &Path, life: u32, finish: bool) -> Command {
+pub(crate) fn victim(place: &Place, ledger: &Path, life: u32, finish: bool) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_victim"));
     command.args(place.flags()).arg("--ledger").arg(ledger).args([
         "--life",
@@ -33,21 +33,26 @@ fn victim(place: &Place, ledger: &Path, life: u32, finish: bool) -> Command {
     command
 }
 
-/// Kills a process when so much was noted.
-fn live(place: &Place, ledger: &Path, life: u32, entries: usize) {
-    let mut child: Child =
-        victim(place, ledger, life, false).stdout(Stdio::null()).spawn().unwrap();
+/// Starts a process, and waits until so much was noted.
+pub(crate) fn begin(mut victim: Command, ledger: &Path, entries: usize) -> Child {
+    let child = victim.stdout(Stdio::null()).spawn().unwrap();
     let limit = Instant::now() + Duration::from_secs(30);
     while Ledger::read(ledger).map_or(0, |all| all.len()) < entries {
-        assert!(Instant::now() < limit, "life {life} does not come to {entries} entries");
+        assert!(Instant::now() < limit, "it does not come to {entries} entries");
         std::thread::sleep(Duration::from_millis(5));
     }
+    child
+}
+
+/// Kills a process when so much was noted.
+fn live(place: &Place, ledger: &Path, life: u32, entries: usize) {
+    let mut child = begin(victim(place, ledger, life, false), ledger, entries);
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 /// All that is there. The process that was just killed is waited for, until it is taken for dead.
-async fn export(place: &Place) -> Vec<u8> {
+pub(crate) async fn export(place: &Place) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "test", 1).unwrap();
     let mut sink = |record| writer.put(&record);
     match place.postgres() {
@@ -59,7 +64,7 @@ async fn export(place: &Place) -> Vec<u8> {
     writer.finish().unwrap().0
 }
 
-async fn import(place: &Place, file: Vec<u8>) {
+pub(crate) async fn import(place: &Place, file: Vec<u8>) {
     let mut reader = Reader::new(Box::new(std::io::Cursor::new(file))).unwrap();
     match place.postgres() {
         Some(options) => options.import(&mut reader).await.unwrap(),

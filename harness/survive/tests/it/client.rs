@@ -114,6 +114,12 @@ impl Client {
     fn send(&self, to: SocketAddr, method: &str, more: &str, body: &str) -> Response {
         let mut stream = TcpStream::connect(to).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(self.text(to, method, more, body).as_bytes()).unwrap();
+        Response::read(BufReader::new(stream))
+    }
+
+    /// A request, as it is sent.
+    fn text(&self, to: SocketAddr, method: &str, more: &str, body: &str) -> String {
         let mut head = format!(
             "{method} /mcp HTTP/1.1\r\nHost: {to}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{more}",
@@ -126,7 +132,27 @@ impl Client {
         if let Some(token) = self.token {
             head += &format!("Authorization: Bearer {token}\r\n");
         }
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+        format!("{head}\r\n{body}")
+    }
+
+    /// Calls a tool, and does something before the last byte of that is sent.
+    pub(crate) fn call_slowly(
+        &self,
+        to: SocketAddr,
+        id: Value,
+        tool: &str,
+        arguments: Value,
+        meanwhile: impl FnOnce(),
+    ) -> Response {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        let text = self.text(to, "POST", "", &body.to_string());
+        let (most, last) = text.as_bytes().split_at(text.len() - 1);
+        let mut stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(most).unwrap();
+        meanwhile();
+        stream.write_all(last).unwrap();
         Response::read(BufReader::new(stream))
     }
 

@@ -18,6 +18,7 @@ on_each_store!(
     a_task_is_seen_and_answered_in_the_other,
     a_task_of_2025_is_asked_for_in_the_other_and_answered_in_the_first,
     a_cancel_reaches_a_step_that_runs_in_the_other,
+    a_cancel_that_overtakes_its_call_in_the_other_wins,
     a_call_whose_process_is_killed_is_taken_up_in_the_other,
     who_listens_in_the_other_hears_of_it,
     the_same_key_is_the_same_call_in_both,
@@ -116,6 +117,26 @@ fn a_cancel_reaches_a_step_that_runs_in_the_other(place: Place) {
     until(one.address(), &made, "cancelled");
     one.until("unhung", 1);
     assert_eq!(one.effects(), ["hangs", "let go", "unhung"]);
+}
+
+/// Also if who heard of it is killed before the call is there, and nobody else has.
+fn a_cancel_that_overtakes_its_call_in_the_other_wins(place: Place) {
+    let (one, two) = pair(place, LONG);
+    let client = Client::connect(one.address(), "2025-11-25");
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                         "params": { "requestId": 1 } });
+    let takes_back = || {
+        client.say(two.address, &cancel);
+        drop(two);
+    };
+    let number = json!({ "number": 5 });
+    let called = client.call_slowly(one.address(), json!(1), "work", number, takes_back);
+    assert_eq!(called.rest(), [Value::Null; 0]);
+    assert!(one.effects().is_empty(), "{:?}", one.effects());
+    // It was of that request alone.
+    one.open("second");
+    let done = client.call(one.address(), json!(1), "work", json!({ "number": 6 })).last();
+    assert_eq!(text(&done["result"]), "6");
 }
 
 fn a_call_whose_process_is_killed_is_taken_up_in_the_other(place: Place) {

@@ -1,0 +1,280 @@
+//! Requests that are taken back before their call has begun: the word of it comes to another process.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use steadfast_engine::{Engine, ListTasks, Result, Status, System, TaskInfo, Timestamp, World};
+use steadfast_mcp::{NoInput, Server, Settings, Tool};
+use steadfast_store::{Disk, Store};
+
+use crate::{
+    site::{Legacy, Site},
+    tools::{Count, server},
+    unsteady::Unsteady,
+};
+
+/// A clock that a test can put forward, by seconds.
+#[derive(Clone, Default)]
+struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    fn pass(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl World for Clock {
+    fn now(&self) -> Timestamp {
+        System.now().plus(Duration::from_secs(self.0.load(Ordering::SeqCst)))
+    }
+
+    fn random(&self) -> u128 {
+        System.random()
+    }
+}
+
+/// Two processes on one store, each of which may be held up where it calls that.
+struct Pair {
+    disk: Disk,
+    clock: Clock,
+    count: Count,
+    one: (Arc<Unsteady>, Site),
+    two: (Arc<Unsteady>, Site),
+}
+
+impl Pair {
+    async fn held_at(call: &'static str) -> Pair {
+        let (disk, clock, count) = (Disk::new(), Clock::default(), Count::default());
+        let open = async || {
+            let store = Unsteady::new(disk.open(), call);
+            let settings = Settings { anonymous_list: true, ..Settings::default() };
+            let server = server(&count).settings(settings);
+            let engine = Engine::builder(store.clone()).world(clock.clone());
+            (store, Site::of(server, engine).await)
+        };
+        let (one, two) = (open().await, open().await);
+        Pair { disk, clock, count, one, two }
+    }
+
+    /// A client that is at the one, and the same at the other.
+    async fn client(&self, version: &'static str) -> (Legacy, Legacy) {
+        let client = Legacy::open(&self.one.1, version, json!({})).await;
+        let other = client.of(client.session.clone()).at(&self.two.1);
+        (client, other)
+    }
+
+    /// All that is in the store.
+    async fn tasks(&self) -> Vec<TaskInfo> {
+        let tasks = self.one.1.running.engine().operator();
+        tasks.list(ListTasks::default()).await.unwrap().tasks
+    }
+
+    async fn until_open(&self) {
+        let open = async {
+            while self.tasks().await.iter().all(|task| task.status.is_terminal()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        in_time(open).await;
+    }
+}
+
+async fn in_time<T>(done: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), done).await.expect("done in time")
+}
+
+fn taken_back(id: u64) -> Value {
+    let params = json!({ "requestId": id });
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+}
+
+fn hang() -> Value {
+    json!({ "name": "hang", "arguments": {} })
+}
+
+fn keyed() -> Value {
+    json!({ "name": "hang", "arguments": {}, "_meta": { "dev.steadfast/idempotency-key": "k" } })
+}
+
+async fn answer(client: &Legacy, id: u64, params: Value) -> Option<Value> {
+    client.request(id, "tools/call", params).await.events().next().await
+}
+
+/// The sum of 1 and 2, by a durable tool.
+async fn add(client: &Legacy, id: u64) -> Value {
+    let params = json!({ "name": "add_durably", "arguments": { "a": 1, "b": 2 } });
+    client.result(id, "tools/call", params).await["content"][0]["text"].clone()
+}
+
+/// Sends a call that is held up before it is in the store, and takes it back meanwhile, in the other.
+async fn overtaken(pair: &Pair, client: &Legacy, other: &Legacy, call: (u64, Value)) {
+    let (store, id) = (&pair.one.0, call.0);
+    store.hold.store(1, Ordering::SeqCst);
+    let takes_back = async {
+        in_time(store.come.notified()).await;
+        other.say(&taken_back(id)).await;
+        store.go.notify_one();
+    };
+    let (answer, ()) = tokio::join!(answer(client, id, call.1), takes_back);
+    assert_eq!(answer, None);
+}
+
+#[tokio::test]
+async fn a_cancel_that_overtakes_its_call_wins() {
+    let pair = Pair::held_at("start").await;
+    let as_task = json!({ "name": "hang", "arguments": {}, "task": {} });
+    let calls = [("2025-11-25", hang()), ("2025-06-18", hang()), ("2025-11-25", as_task)];
+    for (version, params) in calls {
+        let (client, other) = pair.client(version).await;
+        overtaken(&pair, &client, &other, (1, params)).await;
+        assert_eq!(pair.count.get(), 0, "nothing of it ran");
+        // It was of one request, and another may have the id.
+        assert_eq!(add(&other, 1).await, r#"{"total":3}"#);
+    }
+    assert!(pair.tasks().await.iter().all(|task| task.tool != "hang"));
+}
+
+/// It has begun after the first look for it, and has looked itself before there was anything to be found.
+#[tokio::test]
+async fn a_call_that_begins_while_it_is_taken_back_is_cancelled() {
+    for params in [hang(), keyed()] {
+        let pair = Pair::held_at("start").await;
+        let (client, other) = pair.client("2025-11-25").await;
+        let store = &pair.two.0;
+        store.hold.store(1, Ordering::SeqCst);
+        let calls = async {
+            in_time(store.come.notified()).await;
+            let mut events = client.request(1, "tools/call", params).await.events();
+            events.raw().await.expect("it has begun");
+            store.go.notify_one();
+            events.next().await
+        };
+        let told = taken_back(1);
+        let (answer, ()) = tokio::join!(calls, other.say(&told));
+        assert_eq!(answer, None);
+        assert!(pair.tasks().await.iter().all(|task| task.status == Status::Cancelled));
+    }
+}
+
+/// What it is known by is not what it is taken back by.
+#[tokio::test]
+async fn a_call_with_a_key_of_its_own_is_taken_back_as_well() {
+    let pair = Pair::held_at("start").await;
+    let (client, other) = pair.client("2025-11-25").await;
+    overtaken(&pair, &client, &other, (1, keyed())).await;
+    let tasks = pair.tasks().await;
+    assert!(tasks.iter().any(|task| task.tool == "hang"), "{tasks:?}");
+    assert!(tasks.iter().all(|task| task.status == Status::Cancelled), "{tasks:?}");
+    assert_eq!(add(&client, 1).await, r#"{"total":3}"#);
+}
+
+/// To who made the call it has failed, and that is told.
+#[tokio::test]
+async fn a_request_that_would_have_found_a_call_by_its_key_is_taken_back() {
+    let pair = Pair::held_at("start").await;
+    let (client, other) = pair.client("2025-11-25").await;
+    let takes_back = async {
+        pair.until_open().await;
+        overtaken(&pair, &client, &other, (2, keyed())).await;
+    };
+    let (first, ()) = tokio::join!(answer(&other, 1, keyed()), takes_back);
+    let first = first.unwrap();
+    assert_eq!(first["id"], 1, "{first}");
+    assert!(first["error"].is_object() || first["result"]["isError"] == true, "{first}");
+}
+
+#[tokio::test]
+async fn a_cancel_of_what_was_answered_hurts_nobody() {
+    let pair = Pair::held_at("start").await;
+    let (client, other) = pair.client("2025-11-25").await;
+    add(&client, 1).await;
+    // That the answer was sent is written down a moment later.
+    let left = async {
+        while pair.tasks().await.len() < 2 {
+            other.say(&taken_back(1)).await;
+        }
+    };
+    in_time(left).await;
+    client.say(&taken_back(1)).await;
+    assert_eq!(pair.tasks().await.len(), 2, "twice said is once");
+    let listed = client.result(2, "tasks/list", json!({})).await;
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(add(&other, 3).await, r#"{"total":3}"#);
+    // What counts its requests anew, after a while, is not taken at its word of before.
+    pair.clock.pass(31);
+    assert_eq!(add(&other, 1).await, r#"{"total":3}"#);
+    // And nothing is left of it.
+    let swept = pair.disk.open().sweep(pair.clock.now(), 100).await.unwrap();
+    assert_eq!((swept.removed, swept.overdue.len()), (1, 0));
+}
+
+/// Its id has been taken back once, and its call is still there.
+#[tokio::test]
+async fn an_id_that_was_taken_back_before_is_taken_back_again() {
+    let pair = Pair::held_at("start").await;
+    let (client, other) = pair.client("2025-11-25").await;
+    let takes_back = async {
+        pair.until_open().await;
+        other.say(&taken_back(1)).await;
+        // Twice said is once.
+        other.say(&taken_back(1)).await;
+    };
+    let (first, ()) = tokio::join!(answer(&client, 1, hang()), takes_back);
+    assert_eq!((first, pair.tasks().await.len()), (None, 1));
+    pair.clock.pass(31);
+    overtaken(&pair, &client, &other, (1, hang())).await;
+    assert_eq!(pair.count.get(), 1, "the first alone");
+}
+
+/// Nobody else can be about to begin it.
+#[tokio::test]
+async fn a_cancel_of_what_is_at_work_here_writes_nothing() {
+    let begun = Count::default();
+    let counts = begun.clone();
+    let rests = Tool::plain("rests", move |_: NoInput| {
+        counts.add();
+        std::future::pending::<Result<String>>()
+    });
+    let site = Site::start(Server::new("test").tool(rests)).await;
+    let client = Legacy::open(&site, "2025-11-25", json!({})).await;
+    let takes_back = async {
+        let at_work = async {
+            while begun.get() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        in_time(at_work).await;
+        client.say(&taken_back(1)).await;
+    };
+    let rests = json!({ "name": "rests", "arguments": {} });
+    let (answer, ()) = tokio::join!(answer(&client, 1, rests), takes_back);
+    assert_eq!(answer, None);
+    let tasks = site.running.engine().operator();
+    assert!(tasks.list(ListTasks::default()).await.unwrap().tasks.is_empty());
+}
+
+#[tokio::test]
+async fn a_client_can_not_take_back_without_end_what_it_never_asked_for() {
+    let pair = Pair::held_at("start").await;
+    let (client, other) = pair.client("2025-11-25").await;
+    let takes_back = async {
+        pair.until_open().await;
+        for id in 1..=256 {
+            other.say(&taken_back(1_000 + id)).await;
+        }
+        let more = other.post(&taken_back(2_000)).await.status;
+        // What is there can be taken back at any time.
+        other.say(&taken_back(1)).await;
+        more
+    };
+    let (answer, more) = tokio::join!(answer(&client, 1, hang()), takes_back);
+    assert_eq!((answer, more), (None, 503));
+    let counts = pair.one.1.running.engine().operator().counts().await.unwrap();
+    assert_eq!(counts[&Status::Cancelled], 1 + 256, "{counts:?}");
+}
