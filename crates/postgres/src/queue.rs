@@ -49,10 +49,22 @@ pub(crate) trait Command: Send {
     fn answer(self: Box<Self>, failed: Option<Error>);
 }
 
-struct Call<A: Apply> {
+/// A call, and what became of it.
+///
+/// It goes back to its caller as it is, so that all of its memory is freed by the thread that it came from. An
+/// allocator that keeps a heap for each thread would have both threads wait for each other otherwise.
+pub(crate) struct Call<A: Apply> {
     apply: A,
     outcome: Option<Result<A::Answer>>,
-    reply: oneshot::Sender<Result<A::Answer>>,
+    reply: Option<oneshot::Sender<Box<Call<A>>>>,
+}
+
+impl<A: Apply> Call<A> {
+    /// What became of it.
+    pub(crate) fn outcome(&mut self) -> Result<A::Answer> {
+        let none = || Err(Error::Unavailable("the call was not made".into()));
+        self.outcome.take().unwrap_or_else(none)
+    }
 }
 
 impl<A: Apply> Command for Call<A> {
@@ -71,16 +83,15 @@ impl<A: Apply> Command for Call<A> {
         };
     }
 
-    fn answer(self: Box<Self>, failed: Option<Error>) {
-        let outcome = match (self.outcome, failed) {
-            // Also of one that was refused: it may have been for what the same batch wrote, and that
-            // is undone.
-            (_, Some(error)) => Err(error),
-            (Some(outcome), None) => outcome,
-            (None, None) => Err(Error::Unavailable("the call was not made".into())),
-        };
-        // If the call was dropped nobody waits for this; it took effect all the same.
-        let _ = self.reply.send(outcome);
+    fn answer(mut self: Box<Self>, failed: Option<Error>) {
+        // Also of one that was refused: it may have been for what the same batch wrote, and that is undone.
+        if let Some(error) = failed {
+            self.outcome = Some(Err(error));
+        }
+        if let Some(reply) = self.reply.take() {
+            // If the call was dropped nobody waits for this; it took effect all the same.
+            let _ = reply.send(self);
+        }
     }
 }
 
@@ -143,10 +154,10 @@ impl Queue {
     }
 
     /// Puts a call in. The answer comes by the channel.
-    pub(crate) fn put<A: Apply>(&self, apply: A) -> Result<oneshot::Receiver<Result<A::Answer>>> {
+    pub(crate) fn put<A: Apply>(&self, apply: A) -> Result<oneshot::Receiver<Box<Call<A>>>> {
         let (reply, answer) = oneshot::channel();
         let (bytes, since) = (apply.bytes(), (!apply.keeps()).then(Instant::now));
-        let command = Box::new(Call { apply, outcome: None, reply });
+        let command = Box::new(Call { apply, outcome: None, reply: Some(reply) });
         let mut state = self.lock();
         if state.closed {
             return Err(closed());

@@ -58,7 +58,7 @@ impl Store {
     async fn write<A: Apply>(&self, apply: A) -> Result<A::Answer> {
         self.core.check_open()?;
         match self.core.queue.put(apply)?.await {
-            Ok(answer) => answer,
+            Ok(mut call) => call.outcome(),
             // Only a panic, or a kill, of the writer loses an answer.
             Err(_) => Err(Error::Unknown("the writer has died".into())),
         }
