@@ -21,7 +21,10 @@ mod state;
 mod task;
 mod task_columns;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 pub(crate) use self::activity::At;
 #[cfg(debug_assertions)]
@@ -57,7 +60,7 @@ pub(crate) struct Work<'b> {
     /// A command was refused.
     pub(crate) refused: bool,
     pub(crate) tasks: HashMap<i64, Task<'b>>,
-    ids: HashMap<String, i64>,
+    ids: HashMap<Arc<str>, i64>,
     /// Ids that others have, of those that must be free.
     taken: HashSet<String>,
     dedups: HashMap<(String, String), i64>,

@@ -174,7 +174,7 @@ impl<'b> Work<'b> {
         created: i64,
     ) -> Done<Vec<Cow<'b, [u8]>>> {
         if !self.needs.kept.contains(id) {
-            self.missing.kept.insert(id.to_owned());
+            self.missing.kept.insert(id.into());
             return Err(Fault::Miss);
         }
         let takes =

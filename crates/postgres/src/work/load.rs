@@ -162,7 +162,7 @@ pub(crate) async fn load<'b>(
     locks: &locks::Locks,
 ) -> Result<Option<(Work<'b>, Stamp)>, Error> {
     let keys: Vec<i64> = needs.keys.iter().copied().collect();
-    let new_ids: Vec<&str> = needs.new_ids.iter().map(String::as_str).collect();
+    let new_ids: Vec<&str> = needs.new_ids.iter().map(|id| &**id).collect();
     let ids: Vec<&str> = needs.ids.iter().map(String::as_str).collect();
     let dedup_owners: Vec<&str> = needs.dedups.iter().map(|(owner, _)| owner.as_str()).collect();
     let dedups: Vec<_> = needs.dedups.iter().map(|(_, dedup)| text::stored(dedup)).collect();
@@ -171,7 +171,7 @@ pub(crate) async fn load<'b>(
     let scopes: Vec<_> = needs.states.iter().map(|(scope, _)| text::stored(scope)).collect();
     let state_keys: Vec<_> = needs.states.iter().map(|(_, key)| text::stored(key)).collect();
     let sessions: Vec<_> = needs.sessions.iter().map(|id| text::stored(id)).collect();
-    let kept: Vec<&str> = needs.kept.iter().map(String::as_str).collect();
+    let kept: Vec<&str> = needs.kept.iter().map(|id| &**id).collect();
     let next: Vec<i64> = needs.next.iter().copied().collect();
     let inbox: Vec<i64> = needs.inbox.iter().copied().collect();
     let questions: Vec<i64> = needs.questions.iter().copied().collect();
@@ -251,7 +251,7 @@ pub(crate) async fn load<'b>(
         }
         work.ids.insert(task.id.clone(), task.key);
         if let Some(dedup) = &task.dedup {
-            work.dedups.insert((task.owner.clone(), dedup.clone()), task.key);
+            work.dedups.insert((task.owner.to_string(), dedup.clone()), task.key);
         }
         work.tasks.insert(task.key, task);
     }
@@ -338,10 +338,8 @@ fn at(row: &Row) -> Result<(String, String), Error> {
 pub(super) fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
     let parent: Option<i64> = row.try_get(10)?;
     let dedup: Option<String> = row.try_get(13)?;
-    let mut task = Task {
-        key: row.try_get(0)?,
-        id: row.try_get(1)?,
-        owner: row.try_get(2)?,
+    let [id, owner] = [row.try_get::<_, &str>(1)?, row.try_get(2)?];
+    let task = Task {
         status: row::status(row, 3)?,
         place: Place::read(row.try_get(4)?),
         wake: row.try_get(5)?,
@@ -358,22 +356,10 @@ pub(super) fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         bound: row.try_get(14)?,
         letters: row.try_get(15)?,
         traces: row.try_get(16)?,
-        next: None,
         version: Some(row.try_get(17)?),
-        dirty: false,
-        before: None,
-        deaths_before: row.try_get(8)?,
-        updated: None,
-        ended: None,
-        view: None,
-        outcome: None,
-        fresh: None,
-        restarted: false,
-        events: Vec::new(),
-        gone: false,
+        ..Task::new(row.try_get(0)?, id.into(), owner.into())
     };
-    task.before = Some(task.seldom());
-    Ok(task)
+    Ok(task.unchanged())
 }
 
 fn activity<'b>(row: &Row) -> Result<Activity<'b>, Error> {

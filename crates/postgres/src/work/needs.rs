@@ -1,6 +1,9 @@
 //! What must be loaded for a batch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::lane::Card;
 
@@ -19,7 +22,7 @@ pub(crate) struct Needs {
     /// or by their activity, which comes with them.
     pub(crate) activities: BTreeSet<i64>,
     /// Ids that must be free. Tasks that have them are not looked at further.
-    pub(crate) new_ids: BTreeSet<String>,
+    pub(crate) new_ids: BTreeSet<Arc<str>>,
     /// Values that are written: their versions, and with them the tasks that watch them.
     pub(crate) states: BTreeSet<(String, String)>,
     /// Values that are going to be watched: nobody may write them meanwhile.
@@ -30,7 +33,7 @@ pub(crate) struct Needs {
     pub(crate) new_sessions: usize,
     pub(crate) most_sessions: Option<usize>,
     /// Messages that are kept for tasks with these ids.
-    pub(crate) kept: BTreeSet<String>,
+    pub(crate) kept: BTreeSet<Arc<str>>,
     /// A message will be kept: nobody may start a task meanwhile.
     pub(crate) keeps: bool,
     /// The number of the last notice.

@@ -6,6 +6,8 @@
 //! task, that the desk is alive and the batch the next of its lane. If one of these is not so it fails as a
 //! whole, and the batch is decided again the long way.
 
+use std::sync::Arc;
+
 use steadfast_core::{OpId, Status};
 
 use super::{Needs, Place, Task, Work};
@@ -14,8 +16,8 @@ use crate::{core::alive, lane::Card, version::Version};
 /// The row of a task that lies on this desk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remembered {
-    id: String,
-    owner: String,
+    id: Arc<str>,
+    owner: Arc<str>,
     status: Status,
     wake: Option<i64>,
     rank: i64,
@@ -32,11 +34,14 @@ pub(crate) struct Remembered {
 
 impl Remembered {
     /// What is known when the transaction `now` is committed.
-    fn of(task: &Task<'_>, now: Version) -> Option<Remembered> {
+    fn of(task: &Task<'_>, now: Version) -> Option<Arc<Remembered>> {
         let written = task.dirty || task.fresh.is_some();
-        Some(Remembered {
-            id: task.id.clone(),
-            owner: task.owner.clone(),
+        if !written && let Some(same) = &task.remembered {
+            return Some(Arc::clone(same));
+        }
+        Some(Arc::new(Remembered {
+            id: Arc::clone(&task.id),
+            owner: Arc::clone(&task.owner),
             status: task.status,
             wake: task.wake,
             rank: task.rank,
@@ -49,7 +54,7 @@ impl Remembered {
             letters: task.letters,
             traces: task.traces,
             version: if written { now } else { task.version? },
-        })
+        }))
     }
 
     pub(crate) fn has_mail(&self) -> bool {
@@ -60,11 +65,8 @@ impl Remembered {
 impl Card {
     /// The task as it was, if its row is known.
     fn recall<'b>(&self, key: i64, desk: i64) -> Option<Task<'b>> {
-        let row = self.row.as_deref()?;
-        let mut task = Task {
-            key,
-            id: row.id.clone(),
-            owner: row.owner.clone(),
+        let row = self.row.as_ref()?;
+        let task = Task {
             status: row.status,
             place: Place::Desk(desk),
             wake: row.wake,
@@ -80,20 +82,10 @@ impl Card {
             traces: row.traces,
             next: Some(self.next),
             version: Some(row.version),
-            dirty: false,
-            before: None,
-            deaths_before: row.deaths,
-            updated: None,
-            ended: None,
-            view: None,
-            outcome: None,
-            fresh: None,
-            restarted: false,
-            events: Vec::new(),
-            gone: false,
+            remembered: Some(Arc::clone(row)),
+            ..Task::new(key, Arc::clone(&row.id), Arc::clone(&row.owner))
         };
-        task.before = Some(task.seldom());
-        Some(task)
+        Some(task.unchanged())
     }
 }
 
@@ -179,7 +171,7 @@ impl<'b> Work<'b> {
                 epoch: task.epoch,
                 next,
                 parent,
-                row: Remembered::of(task, now).map(std::sync::Arc::new),
+                row: Remembered::of(task, now),
             });
             (task.key, card)
         })
@@ -231,8 +223,8 @@ pub(crate) async fn check_memory(conn: &crate::conn::Conn, needs: &Needs, desk: 
         let Ok(mut there) = super::load::task(&row) else { continue };
         let known = needs.cards.get(&there.key).and_then(|card| card.recall(there.key, desk));
         let Some(known) = known.filter(|known| known.version == there.version) else { continue };
-        // Nobody remembers it by a row of its own.
-        there.next = known.next;
+        // These are of what is remembered alone.
+        (there.next, there.remembered) = (known.next, known.remembered.clone());
         assert_eq!(format!("{there:?}"), format!("{known:?}"), "a task is remembered wrongly");
     }
 }

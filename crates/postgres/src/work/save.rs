@@ -37,7 +37,7 @@ pub(crate) async fn save_recalled(
     ahead: i64,
 ) -> Result<(Version, Vec<i64>), Error> {
     let changes = Changes::of(work, true);
-    let kept: Vec<&str> = work.needs.kept.iter().map(String::as_str).collect();
+    let kept: Vec<&str> = work.needs.kept.iter().map(|id| &**id).collect();
     let (e, b) = (&changes.ends, &changes.begins);
     let like = changes.like();
     let (ended, same) = (e.key.len() as i64, changes.same.len() as i64);

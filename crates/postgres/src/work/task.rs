@@ -1,9 +1,11 @@
 //! A task as its batch sees it, and how it is found.
 
+use std::sync::Arc;
+
 use steadfast_core::{OpId, Status, TaskId, Timestamp};
 use steadfast_store::{Caller, NewTask, Refusal};
 
-use super::{Done, Work};
+use super::{Done, Remembered, Work};
 use crate::{error::Fault, row, version::Version};
 
 /// There may be open questions of it,
@@ -48,9 +50,9 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Task<'b> {
     pub(crate) key: i64,
-    pub(crate) id: String,
+    pub(crate) id: Arc<str>,
     /// Empty for nobody.
-    pub(crate) owner: String,
+    pub(crate) owner: Arc<str>,
     pub(crate) status: Status,
     pub(crate) place: Place,
     pub(crate) wake: Option<i64>,
@@ -69,6 +71,8 @@ pub(crate) struct Task<'b> {
     pub(crate) next: Option<i64>,
     /// Of its row as it was loaded, or is remembered.
     pub(crate) version: Option<Version>,
+    /// What is remembered of it, if it is decided by that.
+    pub(crate) remembered: Option<Arc<Remembered>>,
 
     /// Its row must be written.
     pub(crate) dirty: bool,
@@ -102,6 +106,47 @@ pub(crate) struct Seldom {
 }
 
 impl<'b> Task<'b> {
+    /// One of which nothing is known but its number, its id and its owner.
+    pub(crate) fn new(key: i64, id: Arc<str>, owner: Arc<str>) -> Task<'b> {
+        Task {
+            key,
+            id,
+            owner,
+            status: Status::Queued,
+            place: Place::Parked,
+            wake: None,
+            rank: 0,
+            epoch: 1,
+            deaths: 0,
+            expires: None,
+            parent: None,
+            tells: false,
+            dedup: None,
+            bound: None,
+            letters: 0,
+            traces: 0,
+            next: None,
+            version: None,
+            remembered: None,
+            dirty: false,
+            before: None,
+            deaths_before: 0,
+            updated: None,
+            ended: None,
+            view: None,
+            outcome: None,
+            fresh: None,
+            restarted: false,
+            events: Vec::new(),
+            gone: false,
+        }
+    }
+
+    /// The same, as it was before the batch.
+    pub(super) fn unchanged(self) -> Task<'b> {
+        Task { before: Some(self.seldom()), deaths_before: self.deaths, ..self }
+    }
+
     pub(crate) fn seldom(&self) -> Seldom {
         Seldom {
             bound: self.bound,
@@ -185,10 +230,15 @@ impl<'b> Work<'b> {
             return Ok(!self.ids.contains_key(id.as_str()));
         }
         if !self.needs.new_ids.contains(id.as_str()) {
-            self.missing.new_ids.insert(id.to_string());
+            self.missing.new_ids.insert(id.as_str().into());
             return Err(Fault::Miss);
         }
         Ok(!self.taken.contains(id.as_str()))
+    }
+
+    /// The id of a new task, as it was asked for.
+    pub(crate) fn new_id(&self, id: &TaskId) -> Arc<str> {
+        self.needs.new_ids.get(id.as_str()).cloned().unwrap_or_else(|| id.as_str().into())
     }
 
     /// The number of an owner's task with this dedup key.
@@ -206,7 +256,7 @@ impl<'b> Work<'b> {
     pub(crate) fn find(&mut self, caller: &Caller, id: &TaskId) -> Done<&mut Task<'b>> {
         let key = self.by_id(id)?.ok_or(Refusal::Unknown)?;
         let task = self.task(key)?.ok_or(Refusal::Unknown)?;
-        if caller.principal.is_some() && row::owner(&caller.principal) != task.owner {
+        if caller.principal.is_some() && row::owner(&caller.principal) != &*task.owner {
             return Err(Refusal::Unknown.into());
         }
         match task.has_expired(caller.now) {
@@ -251,7 +301,7 @@ impl<'b> Work<'b> {
     pub(crate) fn insert(&mut self, task: Task<'b>) {
         self.ids.insert(task.id.clone(), task.key);
         if let Some(dedup) = &task.dedup {
-            self.dedups.insert((task.owner.clone(), dedup.clone()), task.key);
+            self.dedups.insert((task.owner.to_string(), dedup.clone()), task.key);
         }
         self.tasks.insert(task.key, task);
         self.changed();
@@ -262,7 +312,7 @@ impl<'b> Work<'b> {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         if let Some(dedup) = task.dedup.take() {
             task.dirty = true;
-            let at = (task.owner.clone(), dedup);
+            let at = (task.owner.to_string(), dedup);
             self.dedups.remove(&at);
             self.changed();
         }
@@ -275,7 +325,7 @@ impl<'b> Work<'b> {
         let (id, owner, dedup) = (task.id.clone(), task.owner.clone(), task.dedup.take());
         self.ids.remove(&id);
         if let Some(dedup) = dedup {
-            self.dedups.remove(&(owner, dedup));
+            self.dedups.remove(&(owner.to_string(), dedup));
         }
         self.removed.push(key);
         self.clear_inbox(key);

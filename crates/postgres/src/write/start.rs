@@ -1,5 +1,7 @@
 //! Starting a task, and freeing it.
 
+use std::sync::Arc;
+
 use steadfast_core::TaskId;
 use steadfast_store::{Bond, Lease, NewTask, Parent, Refusal, Started, TaskKey};
 
@@ -35,8 +37,9 @@ impl Apply for StartTask {
 
 impl Needs {
     pub(super) fn start(&mut self, new: &NewTask) {
-        self.new_ids.insert(new.id.to_string());
-        self.kept.insert(new.id.to_string());
+        let id: Arc<str> = new.id.as_str().into();
+        self.new_ids.insert(Arc::clone(&id));
+        self.kept.insert(id);
         if let Some(dedup) = &new.dedup {
             self.dedups.insert((row::owner(&new.owner).to_owned(), dedup.clone()));
         }
@@ -73,7 +76,7 @@ impl<'b> Work<'b> {
             // It has expired. Its removal must not take the key from the new task.
             self.free_dedup(old);
         }
-        self.insert(build(key, new, parent, desk));
+        self.insert(build(key, self.new_id(&new.id), new, parent, desk));
         let mail = !letters.is_empty();
         for body in letters {
             self.deliver(key, None, false, body, &mut Reach::default())?;
@@ -93,38 +96,28 @@ impl<'b> Work<'b> {
     }
 }
 
-fn build<'b>(key: i64, new: &'b NewTask, parent: Option<Parent>, desk: Option<i64>) -> Task<'b> {
+fn build<'b>(
+    key: i64,
+    id: Arc<str>,
+    new: &'b NewTask,
+    parent: Option<Parent>,
+    desk: Option<i64>,
+) -> Task<'b> {
     Task {
-        key,
-        id: new.id.to_string(),
-        owner: row::owner(&new.owner).to_owned(),
         status: new.status,
         // Nowhere yet: mail that was kept for it must not make it ready before it has its place.
         place: Place::Halted,
-        wake: None,
-        rank: 0,
-        epoch: 1,
-        deaths: 0,
         expires: new.expires.map(|expires| expires.0),
         parent: parent.map(|parent| (parent.key.0, parent.op)),
         tells: parent.is_some_and(|parent| parent.notify),
         dedup: new.dedup.clone(),
         bound: desk.filter(|_| new.bound),
-        letters: 0,
-        traces: 0,
         next: Some(new.events.len() as i64),
-        version: None,
         dirty: true,
-        before: None,
-        deaths_before: 0,
-        updated: None,
         ended: new.status.is_terminal().then_some(new.created.0),
-        view: None,
-        outcome: None,
         fresh: Some(new),
-        restarted: false,
         events: new.events.iter().map(Vec::as_slice).collect(),
-        gone: false,
+        ..Task::new(key, id, row::owner(&new.owner).into())
     }
 }
 
