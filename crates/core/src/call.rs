@@ -1,5 +1,7 @@
 //! What a task's code can ask for.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Json, Retry, TaskId, Timestamp};
@@ -229,19 +231,19 @@ impl Call {
 
     /// Its name within the kind.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub fn name(&self) -> Cow<'_, str> {
         match self {
-            Call::Step { name, .. } | Call::Activity { name, .. } | Call::Signal { name } => {
-                name.clone()
-            }
-            Call::Timer { .. } => String::new(),
-            Call::Ask(ask) => ask.key.clone(),
-            Call::Child(child) => child.tool.clone(),
+            Call::Step { name, .. }
+            | Call::Activity { name, .. }
+            | Call::Signal { name }
+            | Call::Send { name, .. } => name.into(),
+            Call::Timer { .. } => "".into(),
+            Call::Ask(ask) => (&ask.key).into(),
+            Call::Child(child) => (&child.tool).into(),
             Call::StateGet { scope, key }
             | Call::StateSet { scope, key, .. }
             | Call::StateUpdate { scope, key }
-            | Call::StateWait { scope, key } => state_name(*scope, key),
-            Call::Send { name, .. } => name.clone(),
+            | Call::StateWait { scope, key } => state_name(*scope, key).into(),
         }
     }
 }

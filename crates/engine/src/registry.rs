@@ -1,6 +1,6 @@
 //! The functions that this process can run.
 
-use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::{FailureKind, Json, Outcome, Ttl};
@@ -130,7 +130,11 @@ pub(crate) fn read<T: DeserializeOwned>(json: &Json) -> Result<T> {
 }
 
 /// Writes a payload within the size limit.
-pub(crate) fn payload<T: Serialize + ?Sized>(what: &str, value: &T, most: usize) -> Result<Json> {
+pub(crate) fn payload<T: Serialize + ?Sized>(
+    what: impl fmt::Display,
+    value: &T,
+    most: usize,
+) -> Result<Json> {
     let json = Json::of(value).map_err(|error| {
         Error::of(FailureKind::Payload, format!("{what} can't be written as JSON: {error}"))
             .permanent()

@@ -170,7 +170,9 @@ impl Machine {
         let cut = |op: &Op| matches!(op.phase, Phase::Interrupted);
         let ids: Vec<OpId> = self.ops.iter().filter(|(_, op)| cut(op)).map(|o| *o.0).collect();
         for op in ids {
-            let Some(name) = self.ops.get(&op).map(|o| o.call.name()) else { continue };
+            let Some(name) = self.ops.get(&op).map(|o| o.call.name().into_owned()) else {
+                continue;
+            };
             let message = format!(
                 "the step {name:?} was started and its end was never recorded; it runs at most \
                  once, so whether it took effect must be found out another way"

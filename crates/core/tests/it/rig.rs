@@ -22,7 +22,7 @@ impl Place for Bench {
 
     fn start(&self, id: OpId, call: &Call, grant: StepGrant) -> Option<Ended> {
         self.started.borrow_mut().push((id, grant.attempt));
-        self.at_once.borrow().get(&call.name()).cloned()
+        self.at_once.borrow().get(&*call.name()).cloned()
     }
 
     fn read(&self, _: OpId, _: Kind, _: &Outcome) {}

@@ -1,15 +1,16 @@
 //! Steps: closures run in place, whose results are recorded.
 
 use std::{
+    fmt,
     future::{Future, IntoFuture},
     marker::PhantomData,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     task::{Context as Cx, Poll},
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use steadfast_core::{Call, FailureKind, Mode, Outcome, Retry, StepGrant, Undo};
+use steadfast_core::{Call, FailureKind, Mode, OpId, Outcome, Retry, StepGrant, Undo};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -21,12 +22,23 @@ use super::{
 use crate::{Error, Result, limits};
 
 /// What a step's closure may want to know of the attempt it is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Attempt {
-    key: String,
+    shared: Arc<Shared>,
+    op: OpId,
     number: u32,
-    epoch: i64,
-    cancelled: CancellationToken,
+    /// Most closures don't ask for it.
+    key: OnceLock<String>,
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("key", &self.key())
+            .field("number", &self.number)
+            .field("epoch", &self.epoch())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Attempt {
@@ -34,7 +46,8 @@ impl Attempt {
     /// to a service that takes idempotency keys.
     #[must_use]
     pub fn key(&self) -> &str {
-        &self.key
+        let shared = &self.shared;
+        self.key.get_or_init(|| format!("{}:{}:{}", shared.id, shared.machine().run(), self.op.0))
     }
 
     /// Which attempt it is, from 1. An attempt that a crash cut off is not counted.
@@ -48,13 +61,13 @@ impl Attempt {
     /// and refuses lower ones, takes nothing from it.
     #[must_use]
     pub fn epoch(&self) -> i64 {
-        self.epoch
+        self.shared.epoch
     }
 
     /// Fires when the task is cancelled.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
-        &self.cancelled
+        &self.shared.cancel
     }
 }
 
@@ -248,9 +261,8 @@ pub(super) async fn run<'a, Args, F: StepFn<'a, Args>>(
     grant: StepGrant,
     muted: bool,
 ) -> Outcome {
-    let key = format!("{}:{}:{}", shared.id, shared.machine().run(), op.id.0);
-    let (number, epoch, cancelled) = (grant.attempt, shared.epoch, shared.cancel.clone());
-    let attempt = Attempt { key, number, epoch, cancelled };
+    let (number, key) = (grant.attempt, OnceLock::new());
+    let attempt = Attempt { shared: Arc::clone(shared), op: op.id, number, key };
     let future = Inside { shared, name, muted, future: function.attempt(attempt) };
     let ended = match grant.timeout {
         None => future.await,
@@ -261,7 +273,7 @@ pub(super) async fn run<'a, Args, F: StepFn<'a, Args>>(
     };
     let most = shared.core.settings.max_payload;
     let recorded = ended.and_then(|value| {
-        crate::registry::payload(&format!("the result of the step {name:?}"), &value, most)
+        crate::registry::payload(format_args!("the result of the step {name:?}"), &value, most)
     });
     recorded.map_err(|error| error.recorded_within(most))
 }

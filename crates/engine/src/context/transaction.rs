@@ -317,7 +317,7 @@ impl<T: Serialize, E: Into<Error>> Judge<Result<T, E>> for Bench<T, E> {
         let most = shared.core.settings.max_payload;
         let result = match ended {
             Ok(Ok(value)) => {
-                payload(&format!("the result of the transaction {name:?}"), &value, most)
+                payload(format_args!("the result of the transaction {name:?}"), &value, most)
                     .map_err(|error| error.recorded_within(most))
             }
             Ok(Err(error)) => Err(error.into().recorded_within(most)),

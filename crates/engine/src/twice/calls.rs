@@ -31,7 +31,7 @@ pub(crate) fn calls(first: &Asked, second: &Asked) -> Option<Difference> {
 
 fn describe(id: OpId, call: &Call) -> String {
     let (kind, name) = (call.kind(), call.name());
-    match name.as_str() {
+    match &*name {
         "" => format!("{kind} as operation {id}"),
         name => format!("{kind} {name:?} as operation {id}"),
     }
