@@ -17,18 +17,35 @@ fn path(name: &str) -> PathBuf {
     DIR.get().map_or(Path::new("."), PathBuf::as_path).join(name)
 }
 
-async fn effect(what: &str) -> Result<()> {
+fn note(what: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path("effects"))?;
-    file.write_all(format!("{what}\n").as_bytes())?;
-    Ok(())
+    file.write_all(format!("{what}\n").as_bytes())
+}
+
+async fn effect(what: &str) -> Result<()> {
+    Ok(note(what)?)
+}
+
+/// Notes that what it is in was dropped before its end.
+struct Unfinished(bool);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.0 {
+            // A test that waits for it sees that it is not there.
+            let _ = note("stopped");
+        }
+    }
 }
 
 /// An effect, and then a wait until a test has opened the gate of this name.
 async fn slow(what: &str) -> Result<()> {
     effect(what).await?;
+    let mut unfinished = Unfinished(true);
     while !path(what).exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    unfinished.0 = false;
     Ok(())
 }
 
