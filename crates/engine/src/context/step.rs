@@ -1,16 +1,15 @@
 //! Steps: closures run in place, whose results are recorded.
 
 use std::{
-    fmt,
     future::{Future, IntoFuture},
     marker::PhantomData,
     pin::Pin,
-    sync::{Arc, OnceLock, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     task::{Context as Cx, Poll},
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use steadfast_core::{Call, FailureKind, Mode, OpId, Outcome, Retry, StepGrant, Undo};
+use steadfast_core::{Call, FailureKind, Mode, Outcome, Retry, StepGrant, Undo};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -22,23 +21,14 @@ use super::{
 use crate::{Error, Result, limits};
 
 /// What a step's closure may want to know of the attempt it is.
-#[derive(Clone)]
+///
+/// It holds nothing of the task: whoever keeps it for long keeps no more than this in memory.
+#[derive(Clone, Debug)]
 pub struct Attempt {
-    shared: Arc<Shared>,
-    op: OpId,
+    key: String,
     number: u32,
-    /// Most closures don't ask for it.
-    key: OnceLock<String>,
-}
-
-impl fmt::Debug for Attempt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attempt")
-            .field("key", &self.key())
-            .field("number", &self.number)
-            .field("epoch", &self.epoch())
-            .finish_non_exhaustive()
-    }
+    epoch: i64,
+    cancelled: CancellationToken,
 }
 
 impl Attempt {
@@ -46,8 +36,7 @@ impl Attempt {
     /// to a service that takes idempotency keys.
     #[must_use]
     pub fn key(&self) -> &str {
-        let shared = &self.shared;
-        self.key.get_or_init(|| format!("{}:{}:{}", shared.id, shared.machine().run(), self.op.0))
+        &self.key
     }
 
     /// Which attempt it is, from 1. An attempt that a crash cut off is not counted.
@@ -61,13 +50,13 @@ impl Attempt {
     /// and refuses lower ones, takes nothing from it.
     #[must_use]
     pub fn epoch(&self) -> i64 {
-        self.shared.epoch
+        self.epoch
     }
 
     /// Fires when the task is cancelled.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
-        &self.shared.cancel
+        &self.cancelled
     }
 }
 
@@ -261,8 +250,9 @@ pub(super) async fn run<'a, Args, F: StepFn<'a, Args>>(
     grant: StepGrant,
     muted: bool,
 ) -> Outcome {
-    let (number, key) = (grant.attempt, OnceLock::new());
-    let attempt = Attempt { shared: Arc::clone(shared), op: op.id, number, key };
+    let key = format!("{}:{}:{}", shared.id, shared.machine().run(), op.id.0);
+    let (number, epoch, cancelled) = (grant.attempt, shared.epoch, shared.cancel.clone());
+    let attempt = Attempt { key, number, epoch, cancelled };
     let future = Inside { shared, name, muted, future: function.attempt(attempt) };
     let ended = match grant.timeout {
         None => future.await,
