@@ -32,4 +32,4 @@ pub use machine::{
 pub use message::{Action, Answer, Message, Outcome};
 pub use retry::Retry;
 pub use status::{Compensation, Progress, Status, View};
-pub use time::{Timestamp, Ttl};
+pub use time::{Moment, Timestamp, Ttl};

@@ -1,4 +1,4 @@
-//! Points in time and lifetimes, in whole milliseconds.
+//! Points in time and lifetimes, in whole milliseconds but for where it matters which of two came first.
 
 use std::time::Duration;
 
@@ -28,6 +28,34 @@ impl Timestamp {
     #[must_use]
     pub fn until(self, later: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+}
+
+/// A point in time that is told from others close to it: microseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    /// Later than any other.
+    pub const MAX: Moment = Moment(i64::MAX);
+
+    /// So long before this.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Moment {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Moment(self.0.saturating_sub(micros))
+    }
+
+    /// How long from this point until `later`; zero if it has passed.
+    #[must_use]
+    pub fn until(self, later: Moment) -> Duration {
+        Duration::from_micros(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(at: Timestamp) -> Moment {
+        Moment(at.0.saturating_mul(1_000))
     }
 }
 

@@ -53,10 +53,10 @@ pub use error::{Error, Result};
 pub use registry::Tool;
 pub use settings::Settings;
 pub use steadfast_core::{
-    Action, Answer, Compensation, Failure, FailureKind, Json, Limits, OpId, Principal, Progress,
-    Retry, Scope, Status, TaskId, Timestamp, Ttl,
+    Action, Answer, Compensation, Failure, FailureKind, Json, Limits, Moment, OpId, Principal,
+    Progress, Retry, Scope, Status, TaskId, Timestamp, Ttl,
 };
-pub use steadfast_store::{Bond, Order};
+pub use steadfast_store::{Bond, Keyed, Order};
 pub use tasks::{
     CallError, Event, Follow, Heard, HistoryEntry, HistoryList, ListTasks, OpenQuestion, RerunFrom,
     Start, StartedTask, TaskInfo, TaskList, Tasks,

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use steadfast_core::Timestamp;
+use steadfast_core::{Moment, Timestamp};
 
 /// Where time and randomness come from.
 ///
@@ -10,6 +10,11 @@ use steadfast_core::Timestamp;
 pub trait World: Send + Sync + 'static {
     /// What time it is.
     fn now(&self) -> Timestamp;
+
+    /// The same, as exactly as it is known.
+    fn moment(&self) -> Moment {
+        self.now().into()
+    }
 
     /// 128 bits that nobody can guess.
     fn random(&self) -> u128;
@@ -23,6 +28,11 @@ impl World for System {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(0).plus(since)
+    }
+
+    fn moment(&self) -> Moment {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Moment(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
 
     fn random(&self) -> u128 {

@@ -207,11 +207,13 @@ impl Connection {
         let (id, method, params) = (id.clone(), method.to_owned(), params.to_owned());
         let connection = self.clone();
         let gone = self.gone.clone();
+        let asked = self.front.pulse.asked();
         let answering = async move {
             let _in_flight = in_flight;
             let request = Request {
                 answered: Answered::default(),
                 starting: Starting::default(),
+                asked,
                 holds: Holds::default(),
                 again: false,
                 id: &id,

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value, json};
@@ -15,10 +15,11 @@ use crate::{
     ask::Listener,
     catalog::Catalog,
     client::Client,
+    freed::Freed,
     limiter::{Counted, Rate},
     notices::Notices,
     outlet::Outlet,
-    repeat::Sent,
+    pulse::Pulse,
     secret::Keys,
     session::{Session, Sessions},
     settings::Settings,
@@ -78,8 +79,10 @@ pub(crate) struct Front {
     /// No more requests: streams end, and what is at work is finished.
     pub(crate) draining: CancellationToken,
     pub(crate) background: TaskTracker,
-    /// Calls whose answer was sent, so that the ids of their requests are free again.
-    pub(crate) sent: Sent,
+    /// Calls whose requests' ids are free again.
+    pub(crate) freed: Freed,
+    /// Whether this process has stood still.
+    pub(crate) pulse: Arc<Pulse>,
     /// Who wants to know how far clients are with what they are asked.
     pub(crate) listener: Listener,
     /// What goes into `_meta` of every result of 2026-07-28.
@@ -117,7 +120,8 @@ impl Front {
             anonymous,
             draining: CancellationToken::new(),
             background: TaskTracker::new(),
-            sent: Sent::default(),
+            freed: Freed::default(),
+            pulse: Pulse::start(),
             listener,
             signature,
         })
@@ -191,6 +195,8 @@ pub(crate) struct Request<'a> {
     pub(crate) answered: Answered,
     /// Held while its task is started.
     pub(crate) starting: Starting,
+    /// Since when it may have been on its way to us.
+    pub(crate) asked: Instant,
     /// The task that holds its id until its answer was sent, if one does.
     pub(crate) holds: Holds,
     /// Another with its id, of the same session and otherwise equal, is at work already.

@@ -1,15 +1,6 @@
-//! Requests that come twice: how they are known, and when an id is free again.
-
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+//! Requests that come twice: how they are known.
 
 use serde_json::Value;
-use steadfast_core::TaskId;
-use steadfast_engine::{Bond, CallError, Engine};
-use tokio::sync::Notify;
 
 use crate::{
     session::Session,
@@ -64,60 +55,6 @@ pub(crate) fn request_key(session: &Session, id: &Id) -> String {
 /// The same for a request with an idempotency key.
 pub(crate) fn idempotency_key(key: &str) -> String {
     format!("key:{key}")
-}
-
-/// When a store that could not be written is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// Calls whose answer was sent. That is written down a moment later, together for as many as there are.
-#[derive(Default)]
-pub(crate) struct Sent {
-    /// Those of which it is not written down yet.
-    calls: Mutex<BTreeSet<TaskId>>,
-    some: Notify,
-    /// Held while it is written.
-    writing: tokio::sync::Mutex<()>,
-}
-
-impl Sent {
-    fn calls(&self) -> MutexGuard<'_, BTreeSet<TaskId>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn add(&self, call: TaskId) {
-        self.calls().insert(call);
-        self.some.notify_one();
-    }
-
-    /// Whether that is known here, and not yet in the store.
-    pub(crate) fn has(&self, call: &TaskId) -> bool {
-        self.calls().contains(call)
-    }
-
-    /// Writes down what there is, for ever.
-    pub(crate) async fn keep(&self, engine: &Engine) {
-        loop {
-            self.some.notified().await;
-            while let Err(error) = self.flush(engine).await {
-                tracing::warn!(%error, "can't write down that answers were sent; trying again");
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
-    }
-
-    /// Writes down what there is now. What could not be written is still there: forgotten, it would make
-    /// an id look taken until its task is removed.
-    pub(crate) async fn flush(&self, engine: &Engine) -> Result<(), CallError> {
-        let _alone = self.writing.lock().await;
-        let calls = self.calls().clone();
-        if calls.is_empty() {
-            return Ok(());
-        }
-        let freed = calls.iter().map(|call| (call.clone(), Bond::Key)).collect();
-        engine.operator().free(freed).await?;
-        self.calls().retain(|call| !calls.contains(call));
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -273,7 +273,7 @@ impl Server {
         let kept = front.clone();
         front.background.spawn(async move {
             tokio::select! {
-                () = kept.sent.keep(&kept.engine) => {}
+                () = kept.freed.keep(&kept.engine) => {}
                 () = kept.draining.cancelled() => {}
             }
         });
@@ -456,7 +456,7 @@ impl Running {
         front.draining.cancel();
         front.background.close();
         let _ = tokio::time::timeout(deadline, front.background.wait()).await;
-        if let Err(error) = front.sent.flush(&front.engine).await {
+        if let Err(error) = front.freed.flush(&front.engine).await {
             // Who uses such an id again is taken for the same request, until its task is removed.
             tracing::warn!(%error, "can't write down that answers were sent");
         }

@@ -32,6 +32,14 @@ macro_rules! alive {
 }
 pub(crate) use alive;
 
+/// What time it is for all who use the database, in microseconds since 1970.
+macro_rules! clock {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+pub(crate) use clock;
+
 /// Takes a new desk with its writers. What lies on the one before and is bound to it is bound to this
 /// process as before: it lives. But nobody is waited for: who has such a task locked is taking it over.
 pub(crate) const SIT_DOWN: &str = "

@@ -17,6 +17,9 @@ pub(crate) const CLAIM: i32 = 2;
 /// number of buckets bounds how many locks a batch takes, of which a server has a few thousand.
 const BUCKETS: i32 = 16;
 const BUCKET_COUNT: u64 = 256;
+/// Keys of requests, in as many buckets: of one that takes a request back, and one that begins it under another
+/// key, the second must see the first.
+const KEYS: i32 = 512;
 
 /// The locks of one schema.
 #[derive(Clone, Copy, Debug)]
@@ -29,16 +32,21 @@ impl Locks {
         Locks { class: (hash([b"steadfast", schema.as_bytes()]) >> 33) as i32 }
     }
 
-    /// The buckets of these values, in order.
+    /// The buckets of these values and keys, in order.
     pub(crate) fn buckets<'a>(
         &self,
         values: impl Iterator<Item = &'a (String, String)>,
+        keys: &BTreeSet<(String, String)>,
     ) -> Vec<i32> {
-        let bucket = |(scope, key): &(String, String)| {
-            let hash = hash([scope.as_bytes(), key.as_bytes()]);
-            BUCKETS + (hash % BUCKET_COUNT) as i32
+        let bucket = |from: i32| {
+            move |(scope, key): &(String, String)| {
+                let hash = hash([scope.as_bytes(), key.as_bytes()]);
+                from + (hash % BUCKET_COUNT) as i32
+            }
         };
-        values.map(bucket).collect::<BTreeSet<i32>>().into_iter().collect()
+        let keys = keys.iter().map(bucket(KEYS));
+        let all: BTreeSet<i32> = values.map(bucket(BUCKETS)).chain(keys).collect();
+        all.into_iter().collect()
     }
 }
 

@@ -15,7 +15,10 @@ struct Migration {
     oldest: i64,
 }
 
-const MIGRATIONS: [Migration; 1] = [Migration { sql: include_str!("schema/first.sql"), oldest: 1 }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { sql: include_str!("schema/first.sql"), oldest: 1 },
+    Migration { sql: include_str!("schema/freed.sql"), oldest: 1 },
+];
 
 /// The version that this code reads and writes: one per migration.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;

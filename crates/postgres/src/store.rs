@@ -5,12 +5,13 @@ mod begin;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Moment, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
-    SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
+    Retried, SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched,
+    Turn, Turned,
 };
 
 use self::begin::Life;
@@ -112,10 +113,10 @@ impl steadfast_store::Store for Store {
     }
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
-        Box::pin(self.write(write::StartTask(task)))
+        Box::pin(self.write(write::StartTask::new(task)))
     }
 
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, _: Moment) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.write(write::Unbind(tasks)))
     }
 
@@ -256,7 +257,7 @@ impl steadfast_store::Store for Store {
         Box::pin(async move { self.readers.get_with_questions(&caller, &id).await })
     }
 
-    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<Keyed>>> {
         Box::pin(async move { self.readers.keyed(&caller, &dedup).await })
     }
 

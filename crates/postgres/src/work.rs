@@ -50,6 +50,8 @@ pub(crate) struct Work<'b> {
     pub(crate) desk: i64,
     /// The number of this batch, above which ranks are made.
     moment: i64,
+    /// When it began, by the database's clock. Nobody asks for that in a batch that is decided by memory.
+    pub(crate) clock: i64,
     ranks: i64,
     /// What was loaded. What is in here and not in the rest does not exist.
     needs: &'b Needs,
@@ -79,10 +81,11 @@ pub(crate) struct Work<'b> {
 }
 
 impl<'b> Work<'b> {
-    fn new(desk: i64, moment: i64, needs: &'b Needs) -> Work<'b> {
+    fn new(desk: i64, moment: i64, clock: i64, needs: &'b Needs) -> Work<'b> {
         Work {
             desk,
             moment,
+            clock,
             ranks: 0,
             needs,
             missing: Needs::default(),

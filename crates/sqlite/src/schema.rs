@@ -14,7 +14,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Each takes a file from the version of its place in the list to the next. A migration that has
 /// been released is never changed.
-const MIGRATIONS: [&str; 5] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS, BONDS, NOTICES];
+const MIGRATIONS: [&str; 6] = [FIRST, QUESTIONS_IN_ROWS, SESSIONS, BONDS, NOTICES, FREED];
 
 /// The tables that are the store's.
 const OURS: [&str; 11] = [
@@ -218,6 +218,12 @@ CREATE TABLE notice (
     body BLOB NOT NULL
 );
 CREATE INDEX notice_until ON notice (until);
+";
+
+/// A key that was freed stays in its row until another has it: who had asked for it before finds the task by
+/// that. Since when is in microseconds.
+const FREED: &str = "
+ALTER TABLE task ADD COLUMN freed INTEGER;
 ";
 
 /// What a file is, as far as its header and schema say.

@@ -9,11 +9,11 @@ use std::{
 };
 
 use rusqlite::Connection;
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Moment, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Join,
-    ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
+    Keyed, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
     SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
@@ -209,8 +209,8 @@ impl steadfast_store::Store for Store {
         write!(self, task.bytes(), |tx| tx.start(&task))
     }
 
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
-        write!(self, 0, |tx| tx.unbind(&tasks))
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>> {
+        write!(self, 0, |tx| tx.unbind(&tasks, now))
     }
 
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
@@ -346,7 +346,7 @@ impl steadfast_store::Store for Store {
         Box::pin(async move { self.readers.get_with_questions(&caller, &id) })
     }
 
-    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<Keyed>>> {
         Box::pin(async move { self.readers.keyed(&caller, &dedup) })
     }
 

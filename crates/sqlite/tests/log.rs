@@ -24,6 +24,7 @@ fn cancel() -> Cancel {
         end: Vec::new(),
         tell: Vec::new(),
         expires: None,
+        frees: None,
     }
 }
 

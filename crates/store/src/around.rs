@@ -2,14 +2,14 @@
 
 use std::{future::Future, sync::Arc};
 
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Moment, TaskId, Timestamp};
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
     Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage,
-    InboxRow, Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
-    Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
-    Touched, Turn, Turned,
+    InboxRow, Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result,
+    Resume, Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey,
+    TaskRow, Touched, Turn, Turned,
 };
 
 /// What happens around each call of a store. Whatever implements it is a [`Store`].
@@ -92,7 +92,7 @@ impl<A: Around> Store for A {
         fn check() -> ();
         fn close() -> ();
         fn start(task: NewTask) -> Started;
-        fn unbind(tasks: Vec<(TaskId, Bond)>) -> ();
+        fn unbind(tasks: Vec<(TaskId, Bond)>, now: Moment) -> ();
         fn claim(claim: ClaimTasks) -> Vec<Claimed>;
         fn begin(how: Parcel) -> Parcel;
         fn adopt(dead: Desk, poison: Poison) -> Adopted;
@@ -117,7 +117,7 @@ impl<A: Around> Store for A {
         fn post(body: Vec<u8>, until: Timestamp, most: usize) -> u64;
         fn posted(after: u64, limit: usize) -> Posted;
         fn get(caller: Caller, id: TaskId) -> TaskRow;
-        fn keyed(caller: Caller, dedup: String) -> Option<TaskId>;
+        fn keyed(caller: Caller, dedup: String) -> Option<Keyed>;
         fn row(key: TaskKey) -> Option<TaskRow>;
         fn held() -> Vec<Held>;
         fn list(filter: Filter, order: Order, after: Option<TaskKey>, limit: usize) -> ListPage;

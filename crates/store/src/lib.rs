@@ -38,7 +38,7 @@ pub use rows::{
 };
 pub use store::{BoxFuture, Store};
 pub use write::{
-    ActivityEnd, ActivityLease, Adopted, After, Bond, Cancel, ClaimActivities, ClaimTasks, Effect,
-    NewTask, Parent, Poison, Resume, Retried, SendTo, Started, Suspend, Swept, Touched, Turn,
-    Turned,
+    ActivityEnd, ActivityLease, Adopted, After, Bond, Cancel, ClaimActivities, ClaimTasks, Dedup,
+    Effect, Keyed, NewTask, Parent, Poison, Resume, Retried, SendTo, Started, Suspend, Swept,
+    Touched, Turn, Turned,
 };

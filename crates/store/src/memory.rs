@@ -22,15 +22,15 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Moment, TaskId, Timestamp};
 
 use self::content::Content;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Change,
     Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage,
-    InboxRow, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried,
-    SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn,
-    Turned,
+    InboxRow, Keyed, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume,
+    Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
+    Touched, Turn, Turned,
 };
 
 /// What a store in memory contains. Clones are the same content; it lives as long as one of them,
@@ -198,10 +198,10 @@ impl Store for Memory {
         Box::pin(async move { self.write(|content, desk| content.start(task, Some(desk))) })
     }
 
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.write(|content, _| {
-                content.unbind(&tasks);
+                content.unbind(&tasks, now);
                 Ok(())
             })
         })
@@ -359,7 +359,7 @@ impl Store for Memory {
         })
     }
 
-    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<Keyed>>> {
         Box::pin(async move { self.read(|content| Ok(content.keyed(&caller, dedup))) })
     }
 

@@ -2,13 +2,14 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Moment, TaskId, Timestamp};
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
-    SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
+    Retried, SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched,
+    Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
@@ -82,12 +83,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Starts a task. Once this returns the id resolves until the task expires.
     ///
-    /// The dedup key is looked at first; then a task with the same id, whoever it belongs to and
+    /// The dedup keys are looked at first, as [`Dedup`](crate::Dedup) says; then a task with the same id, whoever it belongs to and
     /// even if it has expired, refuses the start as [`Exists`](crate::Refusal::Exists).
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>>;
 
-    /// Frees tasks of what they are bound to. Those that are gone, or not bound, are left alone.
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>>;
+    /// Frees tasks of what they are bound to. Those that are gone, not bound, or free already, are left alone.
+    /// It is `now`, unless the store has a clock that all who use it share.
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>>;
 
     /// Takes tasks from the ready pile onto this desk, raising their epoch. If the process dies
     /// before it knows, they are on a dead desk and will be adopted. One that has no version yet gets
@@ -283,8 +285,9 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
-    /// The task of the caller's that has this dedup key, unless it has expired.
-    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>>;
+    /// The task of the caller's that has this dedup key, or that has freed it and nobody has taken it since;
+    /// unless it has expired.
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<Keyed>>>;
 
     /// A task by its number, for whoever holds one; `None` if it is gone.
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>>;

@@ -1,8 +1,8 @@
 //! What is written to a store. Each call is one atomic commit.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use steadfast_core::{OpId, Principal, Status, TaskId, Timestamp};
+use steadfast_core::{Moment, OpId, Principal, Status, TaskId, Timestamp};
 
 use crate::{Lease, TaskKey};
 
@@ -21,9 +21,8 @@ pub struct NewTask {
     pub tags: BTreeMap<String, String>,
     /// The task that starts it. For a child in a [`Turn`] the store fills in the key.
     pub parent: Option<Parent>,
-    /// If this principal already has a task with this key, that one is the answer. One that expires at
-    /// or before `created` doesn't count.
-    pub dedup: Option<String>,
+    /// By what it is known if it was asked for before.
+    pub dedup: Option<Dedup>,
     /// It is of no use without the process that starts it: [`TaskRow::bound`](crate::TaskRow::bound) is
     /// this handle's desk.
     pub bound: bool,
@@ -47,6 +46,42 @@ pub struct NewTask {
     pub events: Vec<Vec<u8>>,
 }
 
+/// By what a task is known that was asked for before: that one is the answer then.
+///
+/// A key that was freed is free for those who ask for it after that. Who had asked before, and only comes
+/// now, finds the task that had it: its copy of the request may have waited in a process that stood still
+/// while another was answered elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dedup {
+    /// One task of a principal has this key. One that expires at or before [`NewTask::created`] doesn't count.
+    pub key: String,
+    /// Another key. If a task of this principal has it that was cancelled, that is the answer as well.
+    pub unless: Option<String>,
+    /// When the task was asked for, by the clock of who starts it,
+    pub asked: Moment,
+    /// and how long ago that is, for stores that many clocks meet at.
+    pub waited: Duration,
+    /// A task that gives way to this one, whichever of the keys it has, and freed or not.
+    pub instead_of: Option<TaskId>,
+}
+
+impl<S: Into<String>> From<S> for Dedup {
+    /// Asked for just now, by one key: what was freed is free.
+    fn from(key: S) -> Dedup {
+        let (asked, waited) = (Moment::MAX, Duration::ZERO);
+        Dedup { key: key.into(), unless: None, asked, waited, instead_of: None }
+    }
+}
+
+/// Who has a dedup key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyed {
+    /// The task.
+    pub id: TaskId,
+    /// For how long it has been free for others, if it was freed.
+    pub freed: Option<Duration>,
+}
+
 /// Who started a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
@@ -61,7 +96,7 @@ pub struct Parent {
 /// What a task can be freed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
-    /// Its dedup key, which can be used again.
+    /// Its dedup key, which can be used again by those who ask for it from now on; see [`Dedup`].
     Key,
     /// The desk that it is bound to.
     Desk,
@@ -79,12 +114,14 @@ pub enum Started {
         /// Messages kept for it from before its start were put into its inbox.
         mail: bool,
     },
-    /// The dedup key was used before, for this task.
+    /// One of its keys was used before, for this task.
     Existing {
         /// Its number.
         key: TaskKey,
         /// Its id.
         id: TaskId,
+        /// That was freed since, and after this was asked for.
+        freed: bool,
     },
 }
 
@@ -319,6 +356,8 @@ pub struct Cancel {
     pub tell: Vec<u8>,
     /// When it may be removed.
     pub expires: Option<Timestamp>,
+    /// Its dedup key is freed by it, now.
+    pub frees: Option<Moment>,
 }
 
 /// How to suspend.

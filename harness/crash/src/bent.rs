@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use steadfast_core::{Message, TaskId, Timestamp};
+use steadfast_core::{Message, Moment, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
-    Join, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume, Retried,
-    SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow, Touched, Turn,
-    Turned,
+    Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
+    Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
+    Touched, Turn, Turned,
 };
 
 use crate::faults::{Faults, Weather};
@@ -210,8 +210,8 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         }
         Box::pin(self.around(self.inner.start(task)))
     }
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.around(self.inner.unbind(tasks)))
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.around(self.inner.unbind(tasks, now)))
     }
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
         Box::pin(self.around(self.inner.claim(claim)))
@@ -310,7 +310,7 @@ impl<S: Store + ?Sized> Store for Bent<S> {
     fn get(&self, caller: Caller, id: TaskId) -> BoxFuture<'_, Result<TaskRow>> {
         Box::pin(self.look(self.inner.get(caller, id)))
     }
-    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<TaskId>>> {
+    fn keyed(&self, caller: Caller, dedup: String) -> BoxFuture<'_, Result<Option<Keyed>>> {
         Box::pin(self.look(self.inner.keyed(caller, dedup)))
     }
     fn row(&self, key: TaskKey) -> BoxFuture<'_, Result<Option<TaskRow>>> {

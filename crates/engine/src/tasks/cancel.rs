@@ -26,6 +26,7 @@ pub(crate) fn cancel_write(reason: Option<String>, at: Timestamp, retention: Ttl
         end: blob::write(&End::Cancelled(reason)),
         tell: blob::tell_parent(Err(failure.permanently())),
         expires: retention.expiry(at),
+        frees: None,
     }
 }
 
@@ -34,11 +35,21 @@ impl Tasks {
     /// activities get their token, its children are cancelled, and its undo functions run. Of the
     /// reason 64 KiB are kept.
     pub async fn cancel(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
+        self.cancel_and(id, reason, false).await
+    }
+
+    /// The same, and frees its [request key](super::Start::request_key) by the same commit: who asked for the
+    /// task before that finds it cancelled, and who asks for it from then on asks for another.
+    pub async fn take_back(&self, id: &TaskId, reason: Option<String>) -> Result<()> {
+        self.cancel_and(id, reason, true).await
+    }
+
+    async fn cancel_and(&self, id: &TaskId, reason: Option<String>, frees: bool) -> Result<()> {
         let (tasks, id, reason) = (self.clone(), id.clone(), reason.map(clip));
         let whole = async move {
             let row = tasks.row(&id).await?;
             Self::check_status(&row, &id)?;
-            tasks.cancel_row(tasks.caller(), &row, reason).await
+            tasks.cancel_row(tasks.caller(), &row, reason, frees).await
         };
         finish(&self.core, whole).await
     }
@@ -49,7 +60,7 @@ impl Tasks {
         let caller = Caller { principal: None, now: Timestamp(i64::MIN) };
         let row = self.core.store.get(caller.clone(), id.clone()).await;
         let row = row.map_err(|error| self.failed(id, error))?;
-        self.cancel_row(caller, &row, Some(reason.into())).await
+        self.cancel_row(caller, &row, Some(reason.into()), false).await
     }
 
     /// Cancels a task whose process is gone, if it is still bound to that. Whether it did.
@@ -64,7 +75,7 @@ impl Tasks {
             true => Ok(false),
             false => {
                 let reason = "the process that it was started for is gone";
-                self.cancel_row(self.caller(), &row, Some(reason.into())).await?;
+                self.cancel_row(self.caller(), &row, Some(reason.into()), false).await?;
                 Ok(true)
             }
         }
@@ -75,10 +86,12 @@ impl Tasks {
         caller: Caller,
         row: &TaskRow,
         reason: Option<String>,
+        frees: bool,
     ) -> Result<()> {
         let about: blob::About = blob::read(&row.about).unwrap_or_default();
         let view = View { reason: reason.clone(), ..blob::read_view(&row.view) };
         let mut cancel = cancel_write(reason, self.core.world.now(), about.retention);
+        cancel.frees = frees.then(|| self.core.world.moment());
         // What it last said of itself stays to be seen.
         cancel.view = blob::write(&View { failure: None, retry_at: None, ..view });
         let touched = self.core.store.cancel(caller, row.id.clone(), cancel).await;

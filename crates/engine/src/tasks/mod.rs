@@ -22,7 +22,7 @@ pub use rerun::RerunFrom;
 pub(crate) use start::new_child;
 pub use start::{Start, StartedTask};
 use steadfast_core::{Message, Principal, Status, TaskId};
-use steadfast_store::{Bond, Caller, Counts, QuestionRow, Resume, SendTo, Suspend, TaskRow};
+use steadfast_store::{Bond, Caller, Counts, Keyed, QuestionRow, Resume, SendTo, Suspend, TaskRow};
 
 use crate::{Result as AuthorResult, blob, engine::Core, finish::finish, limits, runner::Nudge};
 
@@ -148,8 +148,9 @@ impl Tasks {
         Ok(())
     }
 
-    /// The task that was started with a [request key](Start::request_key), unless that was freed.
-    pub async fn keyed(&self, key: &str) -> Result<Option<TaskId>> {
+    /// The task that was started with a [request key](Start::request_key), also if that was freed and nobody
+    /// has taken it since.
+    pub async fn keyed(&self, key: &str) -> Result<Option<Keyed>> {
         let found = self.core.store.keyed(self.caller(), start::request_key(key)).await;
         found.map_err(CallError::Store)
     }
@@ -164,7 +165,12 @@ impl Tasks {
                 .filter(|(_, bond)| *bond == Bond::Desk)
                 .map(|(id, _)| id.clone())
                 .collect();
-            whole.core.store.unbind(tasks).await.map_err(CallError::Store)?;
+            whole
+                .core
+                .store
+                .unbind(tasks, whole.core.world.moment())
+                .await
+                .map_err(CallError::Store)?;
             for id in of_process {
                 if let Some(nudge) = whole.core.by_id().get(&id) {
                     nudge.set(Nudge::LOOK);

@@ -5,12 +5,12 @@ use std::{
     future::{Future, IntoFuture},
     pin::Pin,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::Serialize;
 use steadfast_core::{Event, Json, OpId, Record, Status, TaskId, Timestamp, Ttl, View, encode};
-use steadfast_store::{NewTask, Parent, Started, TaskKey, TaskRow};
+use steadfast_store::{Dedup, NewTask, Parent, Started, TaskKey, TaskRow};
 
 use super::{CallError, Follow, Result, Tasks};
 use crate::{
@@ -23,6 +23,10 @@ use crate::{
     watch::Watch,
 };
 
+/// How long a task is known at least that has a request key: longer than a copy of its request may wait in a
+/// process that stands still, or that is cut off from the store, before that gives it up.
+const KNOWN: Ttl = Ttl::Millis(60_000);
+
 /// A task that is about to be started.
 #[must_use = "a task is not started unless this is awaited"]
 pub struct Start {
@@ -32,6 +36,10 @@ pub struct Start {
     id: Option<TaskId>,
     idempotency_key: Option<String>,
     request_key: Option<String>,
+    /// Whoever is cancelled that has this key is the answer.
+    taken_back_by: Option<String>,
+    asked: Option<Instant>,
+    instead_of: Option<TaskId>,
     bound: bool,
     tags: BTreeMap<String, String>,
     ttl: Option<Ttl>,
@@ -50,8 +58,10 @@ pub struct Start {
 pub struct StartedTask {
     /// Its id.
     pub id: TaskId,
-    /// False if the idempotency key was used before: then this is the task of that time.
+    /// False if its key was used before: then this is the task of that time.
     pub new: bool,
+    /// The key of that task was [freed](Tasks::free) since, but after this was [asked for](Start::asked).
+    pub freed: bool,
     /// When it was accepted, if it is new.
     pub created: Option<Timestamp>,
     /// When it will be removed, if it is new and that is known.
@@ -68,6 +78,9 @@ impl Tasks {
             id: None,
             idempotency_key: None,
             request_key: None,
+            taken_back_by: None,
+            asked: None,
+            instead_of: None,
             bound: false,
             tags: BTreeMap::new(),
             ttl: None,
@@ -96,9 +109,30 @@ impl Start {
     }
 
     /// If this principal has started a task of any tool with this key before, that task is the answer:
-    /// until it is gone, or the key was [freed](Tasks::free). In place of an idempotency key.
+    /// until it is gone, or the key was [freed](Tasks::free) before this was [asked for](Start::asked). In
+    /// place of an idempotency key. A task that has one is there for a minute after its end at least, whatever
+    /// is said of its life.
     pub fn request_key(mut self, key: impl Into<String>) -> Start {
         self.request_key = Some(key.into());
+        self
+    }
+
+    /// When it was asked for, if that is longer ago: a key that was freed since is not free for it. It may
+    /// have been asked for elsewhere as well, and be done.
+    pub fn asked(mut self, at: Instant) -> Start {
+        self.asked = Some(at);
+        self
+    }
+
+    /// If a task of this principal with this other request key was cancelled, that is the answer.
+    pub fn unless_cancelled(mut self, request_key: impl Into<String>) -> Start {
+        self.taken_back_by = Some(request_key.into());
+        self
+    }
+
+    /// If this task has its request key, it leaves it to this one, freed or not.
+    pub fn instead_of(mut self, id: TaskId) -> Start {
+        self.instead_of = Some(id);
         self
     }
 
@@ -183,7 +217,8 @@ impl Start {
         if let Some(session) = &self.session {
             limits::name("the session's id", session)?;
         }
-        for key in self.idempotency_key.iter().chain(&self.request_key) {
+        let keys = [&self.idempotency_key, &self.request_key, &self.taken_back_by];
+        for key in keys.into_iter().flatten() {
             limits::name("the idempotency key", key)?;
         }
         if self.tags.len() > limits::TAGS {
@@ -227,15 +262,25 @@ impl Start {
             session: self.session,
             origin: None,
             passing_progress: self.passing_progress,
-            retention: retention(&core, &self.tool, self.ttl),
+            retention: match self.request_key {
+                Some(_) => retention(&core, &self.tool, self.ttl).max(KNOWN),
+                None => retention(&core, &self.tool, self.ttl),
+            },
+        };
+        let key = match (self.request_key, self.idempotency_key) {
+            (Some(key), _) => Some(request_key(&key)),
+            (None, key) => key.map(|key| format!("{}\n{key}", self.tool)),
         };
         let mut task = NewTask {
             tags: self.tags,
             owner: self.tasks.principal.clone(),
-            dedup: match (self.request_key, self.idempotency_key) {
-                (Some(key), _) => Some(request_key(&key)),
-                (None, key) => key.map(|key| format!("{}\n{key}", self.tool)),
-            },
+            dedup: key.map(|key| {
+                let unless = self.taken_back_by.as_deref().map(request_key);
+                let now = core.world.moment();
+                let waited = self.asked.map_or(Duration::ZERO, |at| at.elapsed());
+                let (asked, instead_of) = (now.minus(waited), self.instead_of);
+                Dedup { key, unless, asked, waited, instead_of }
+            }),
             bound: self.bound,
             wake,
             ..new_task(&core, id, &self.tool, &about, now, vec![encode(&first)])
@@ -325,11 +370,11 @@ pub(super) async fn begin(
                     core.dispatch.notify_one();
                 }
             }
-            Ok((StartedTask { id, new: true, created, expires }, watch))
+            Ok((StartedTask { id, new: true, freed: false, created, expires }, watch))
         }
-        Ok(Started::Existing { id, .. }) => {
+        Ok(Started::Existing { id, freed, .. }) => {
             core.give_places(usize::from(hold));
-            Ok((StartedTask { id, new: false, created: None, expires: None }, None))
+            Ok((StartedTask { id, new: false, freed, created: None, expires: None }, None))
         }
         Err(error) => {
             core.give_places(usize::from(hold));

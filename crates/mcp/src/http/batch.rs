@@ -78,7 +78,7 @@ async fn in_batch(
     params: &str,
     holds: &Holds,
 ) -> Option<String> {
-    let mut taken_back = None;
+    let (mut taken_back, asked) = (None, front.pulse.asked());
     let answered = async {
         let meta = method::read_meta(params)?.meta;
         let text = RequestText { method: method.to_owned(), params: params.to_owned() };
@@ -89,6 +89,7 @@ async fn in_batch(
         let request = Request {
             answered: Answered::default(),
             starting: in_flight.starting.clone(),
+            asked,
             holds: holds.clone(),
             again: in_flight.again,
             id,

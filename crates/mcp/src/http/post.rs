@@ -1,6 +1,6 @@
 //! Messages from a client, each in a request of its own.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
@@ -116,6 +116,7 @@ async fn one_request(
     method: &str,
     params: &str,
 ) -> Response {
+    let came = front.pulse.asked();
     // What is at work may still be answered and cancelled.
     if front.draining.is_cancelled() {
         return busy("the server is shutting down");
@@ -169,6 +170,7 @@ async fn one_request(
         outlet,
         cancel,
         starting,
+        came,
         holds: holds.clone(),
         again,
     };
@@ -269,6 +271,7 @@ struct Owned {
     outlet: Outlet,
     cancel: CancellationToken,
     starting: Starting,
+    came: Instant,
     holds: Holds,
     again: bool,
 }
@@ -279,6 +282,7 @@ impl Owned {
         let request = Request {
             answered: Answered::default(),
             starting: self.starting,
+            asked: self.came,
             holds: self.holds,
             again: self.again,
             id: &self.id,

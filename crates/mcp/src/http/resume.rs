@@ -64,7 +64,7 @@ pub(super) fn sent(front: &Arc<Front>, holds: &Holds) -> Then {
     let (front, holds) = (front.clone(), holds.clone());
     Box::new(move || {
         if let Some(task) = holds.get() {
-            front.sent.add(task.clone());
+            front.freed.sent(task.clone());
         }
     })
 }

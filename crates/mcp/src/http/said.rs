@@ -50,12 +50,13 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
             }
             let params = params.map_or("{}", |params| params.get());
             let Ok(Cancelled { request_id }) = serde_json::from_str(params) else { return true };
+            let asked = front.pulse.asked();
             let starting = session.cancel(&request_id);
             if let Some(starting) = &starting {
                 drop(starting.lock().await);
             }
             // Also if it is at work here, so that it is durable when the client is told so.
-            match front.cancel(session, &request_id, starting.is_some()).await {
+            match front.cancel(session, &request_id, starting.is_some(), asked).await {
                 Ok(taken) => return taken,
                 Err(error) => {
                     tracing::error!(%error, "a request could not be cancelled");

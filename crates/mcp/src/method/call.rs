@@ -61,9 +61,6 @@ impl Call<'_> {
             }
             _ => {
                 let (started, _) = self.start(ttl, true).await?;
-                if started.new {
-                    self.check_early(&started.id).await?;
-                }
                 if let Some(session) = &self.request.session {
                     front.tell_of_new_task(session, &started.id, &self.request.answered.0);
                 }
@@ -164,12 +161,12 @@ impl Call<'_> {
                             return self.ended(&info);
                         }
                         let point = Box::pin(self.attach(&info)).await?;
+                        Box::pin(self.check_early(&info.id)).await?;
                         (started.id, point, None)
                     }
                 }
             }
         };
-        Box::pin(self.check_early(&id)).await?;
         if self.request.session.is_some() {
             self.request.outlet.begin(point.name(&id)).await;
         }
@@ -178,6 +175,7 @@ impl Call<'_> {
             tasks: tasks.clone(),
             id: id.clone(),
             reason: self.taken_back(&id),
+            by_id: self.is_known_by_its_id(),
             armed: self.ends_with_connection(),
         };
         let settings = &self.front.settings;
@@ -340,18 +338,21 @@ pub(super) struct CancelOnDrop {
     pub(super) tasks: Tasks,
     pub(super) id: TaskId,
     pub(super) reason: &'static str,
+    /// The id of its request is what it is known by.
+    pub(super) by_id: bool,
     pub(super) armed: bool,
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.armed {
-            let (tasks, id, reason) = (self.tasks.clone(), self.id.clone(), self.reason);
+            let (front, tasks, id) = (self.front.clone(), self.tasks.clone(), self.id.clone());
+            let (reason, by_id) = (self.reason, self.by_id);
             let draining = self.front.draining.clone();
             // Nobody waits for it, but for who shuts the server down.
             self.front.background.spawn(async move {
                 loop {
-                    match tasks.cancel(&id, Some(reason.into())).await {
+                    match front.take_back(&tasks, &id, reason, by_id).await {
                         Ok(()) => return,
                         // The store is away: then it must not go on when that is back. Of a process
                         // that goes, others end what was bound to it.

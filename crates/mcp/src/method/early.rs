@@ -4,10 +4,13 @@
 //! What it said lies in the store as a task that was cancelled from the first, under the key that the call
 //! will be started with. So of the two one comes first, and the other finds it, in one commit.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use steadfast_core::TaskId;
-use steadfast_engine::{Bond, CallError, TaskInfo};
+use steadfast_engine::{Bond, CallError, Keyed, TaskInfo};
 
 use super::{
     call::{Call, TAKEN_BACK},
@@ -46,6 +49,7 @@ impl Front {
         session: &Arc<Session>,
         id: &Id,
         here: bool,
+        asked: Instant,
     ) -> Result<bool, CallError> {
         // What ends with its connection came over that, before this.
         if self.cancel_lost(session, id).await? || here || !session.can_return {
@@ -55,10 +59,17 @@ impl Front {
             return Ok(false);
         }
         let tasks = self.tasks(&session.client);
-        let key = request_key(session, id);
-        tasks.start(EARLY, &()).request_key(key).cancelled(TAKEN_BACK, KEPT).await?;
+        let early = || {
+            let start = tasks.start(EARLY, &()).request_key(request_key(session, id));
+            start.asked(asked).cancelled(TAKEN_BACK, KEPT)
+        };
+        let started = early().await?;
+        if !started.new && self.freed.before(&started.id, asked) == Some(true) {
+            // What had this id before was over when this was said.
+            early().instead_of(started.id).await?;
+        }
         // The call may have begun since we looked: then it has the key. One with an idempotency key has
-        // another; but who begins it looks for ours then, as we look for what it has left now.
+        // another; but it finds ours if it is begun after this, and if not we find it now.
         self.sessions.check(session).await.map_err(CallError::Store)?;
         self.cancel_lost(session, id).await.map(|_| true)
     }
@@ -69,19 +80,20 @@ impl Call<'_> {
     pub(super) async fn taken_back_early(&self, early: TaskId) -> Result<RpcError, RpcError> {
         // Nothing is said of it, whatever becomes of the rest.
         self.request.cancel.cancel();
-        self.tasks().free(vec![(early, Bond::Key)]).await.map_err(task_error)?;
+        self.tasks().free(vec![(early.clone(), Bond::Key)]).await.map_err(task_error)?;
+        self.front.freed.is_written(early);
         Ok(cancelled())
     }
 
-    /// Takes back a call that its request can't have found taken back when it began it, or found it: the
-    /// idempotency key of the one is not the key of the other.
+    /// Takes back a call that its request has found by its idempotency key, if the request was taken back when
+    /// nobody could know yet what it has found.
     pub(super) async fn check_early(&self, id: &TaskId) -> Result<(), RpcError> {
         let keyed = self.can_return() && self.request.meta.key.is_some();
         let Some(session) = self.request.session.as_ref().filter(|_| keyed) else { return Ok(()) };
         let tasks = self.tasks();
         let found =
             tasks.keyed(&request_key(session, self.request.id)).await.map_err(task_error)?;
-        let Some(early) = found else { return Ok(()) };
+        let Some(Keyed { id: early, freed: None }) = found else { return Ok(()) };
         match tasks.get(&early).await {
             Ok(info) if is_early(&info) => {}
             // Another call of this id, or one that is just over.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use steadfast_core::{Event, Json, Status, TaskId};
-use steadfast_engine::{Bond, CallError, ListTasks, Order, TaskInfo, Tasks};
+use steadfast_engine::{Bond, CallError, Keyed, ListTasks, Order, TaskInfo, Tasks};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -89,6 +89,7 @@ impl LostCall {
         let request = Request {
             answered: Answered::default(),
             starting: Starting::default(),
+            asked: front.pulse.asked(),
             holds,
             again: true,
             id: &id,
@@ -115,7 +116,7 @@ impl LostCall {
             followed = call.follow(&tasks, &task, point, None) => followed,
             () = request.cancel.cancelled() => {
                 let reason = call.taken_back(&task);
-                if let Err(error) = tasks.cancel(&task, Some(reason.into())).await {
+                if let Err(error) = front.take_back(&tasks, &task, reason, !keyed).await {
                     tracing::debug!(%error, "a cancelled call was over");
                 }
                 return None;
@@ -190,8 +191,16 @@ impl Front {
     pub(super) async fn cancel_lost(&self, session: &Session, id: &Id) -> Result<bool, CallError> {
         let tasks = self.tasks(&session.client);
         let key = request_key(session, id);
-        let holder = tasks.keyed(&key).await?;
-        let mut found: Vec<TaskId> = holder.iter().cloned().collect();
+        let (mut found, mut any) = (Vec::new(), false);
+        if let Some(Keyed { id, freed }) = tasks.keyed(&key).await? {
+            match freed {
+                None => found.push(id),
+                // It was over, unless what is said now is what ended it, said twice.
+                Some(ago) if ago < KEPT => any = self.was_taken_back(&tasks, &id).await?,
+                Some(_) => {}
+            }
+        }
+        let holder = found.first().cloned();
         let list = ListTasks {
             statuses: Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect(),
             tag: Some((REQUEST_TAG.into(), key)),
@@ -204,42 +213,57 @@ impl Front {
             session.cancel(&Id::Text(task.as_str().into()));
         }
         found.extend(attached.clone());
-        let mut any = false;
         for found in found {
             let info = match tasks.get(&found).await {
                 // What a request has found once may be gone.
                 Err(CallError::Unknown(_) | CallError::Expired(_)) => continue,
                 info => info?,
             };
-            let holds_id = holder.as_ref() == Some(&found);
-            if holds_id && is_taken_back(&info) && self.is_long_over(&info) {
-                // Not by this, which is of a request that comes after it.
-                tasks.free(vec![(found, Bond::Key)]).await?;
-                continue;
-            }
-            any |= holds_id || !info.status.is_terminal();
+            any |= holder.as_ref() == Some(&found) || !info.status.is_terminal();
             let record = info.call.as_ref().and_then(|call| call.read::<CallRecord>().ok());
             let waits = record.as_ref().is_some_and(|record| record.is_waited_for(&session.id, id));
             let found_it = attached.as_ref() == Some(&found);
-            if (waits || found_it) && !info.status.is_terminal() {
+            let by_id = waits && holder.as_ref() == Some(&found);
+            let mut was_over = info.status.is_terminal();
+            if (waits || found_it) && !was_over {
                 let reason = if waits { TAKEN_BACK } else { FOUND_AND_TAKEN_BACK };
-                match tasks.cancel(&found, Some(reason.into())).await {
+                match self.take_back(&tasks, &found, reason, by_id).await {
                     // Whoever waited for it may have been first.
-                    Err(CallError::Terminal { .. }) => {}
+                    Err(CallError::Terminal { .. }) => was_over = true,
                     done => done?,
                 }
             }
             let becomes_task = record.is_some_and(|record| record.waiting.is_none());
-            if becomes_task && !found_it {
+            if becomes_task && !found_it || by_id && was_over {
                 // Its client will never hear of it.
-                tasks.free(vec![(found, Bond::Key)]).await?;
+                tasks.free(vec![(found.clone(), Bond::Key)]).await?;
+                self.freed.is_written(found);
             }
         }
         Ok(any)
     }
 
-    /// Whether it ended so long ago that what is said of its request now is not what ended it, said twice.
-    fn is_long_over(&self, info: &TaskInfo) -> bool {
-        info.ended.is_some_and(|ended| ended.plus(KEPT) < self.engine.now())
+    async fn was_taken_back(&self, tasks: &Tasks, id: &TaskId) -> Result<bool, CallError> {
+        match tasks.get(id).await {
+            Err(CallError::Unknown(_) | CallError::Expired(_)) => Ok(false),
+            info => Ok(is_taken_back(&info?)),
+        }
+    }
+
+    /// Cancels the call of a request that its client takes back: durable when this returns. If the call is
+    /// known by the id of that request, the id is free from then on.
+    pub(super) async fn take_back(
+        &self,
+        tasks: &Tasks,
+        id: &TaskId,
+        reason: &str,
+        by_id: bool,
+    ) -> Result<(), CallError> {
+        if !by_id {
+            return tasks.cancel(id, Some(reason.into())).await;
+        }
+        tasks.take_back(id, Some(reason.into())).await?;
+        self.freed.is_written(id.clone());
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use steadfast_core::{Status, TaskId, Ttl};
-use steadfast_engine::{Bond, CallError, Follow, StartedTask, TaskInfo};
+use steadfast_engine::{Bond, CallError, Follow, Keyed, StartedTask, TaskInfo};
 use steadfast_store as store;
 
 use super::{
@@ -152,9 +152,10 @@ impl Call<'_> {
             return Err(cancelled());
         }
         self.check_count().await?;
-        let (mut started, mut follow) = self.start_once(ttl, followed).await?;
-        if !started.new && self.is_known_by_its_id() && self.frees_its_id(&started.id).await? {
-            (started, follow) = self.start_once(ttl, followed).await?;
+        let (mut started, mut follow) = self.start_once(ttl, followed, None).await?;
+        if !started.new && !self.is_of_this_request(&started).await? {
+            let before = Some(started.id);
+            (started, follow) = self.start_once(ttl, followed, before).await?;
         }
         match started.new {
             true => audit::created(&self.request.client, &started.id, self.engine_name),
@@ -169,7 +170,7 @@ impl Call<'_> {
         let Some(key) = &self.request.meta.key else { return Ok(()) };
         let tasks = self.tasks();
         let found = tasks.keyed(&idempotency_key(key)).await.map_err(task_error)?;
-        let Some(id) = found else { return Ok(()) };
+        let Some(Keyed { id, .. }) = found else { return Ok(()) };
         self.check_same(&id).await?;
         match tasks.cancel(&id, Some(FOUND_AND_TAKEN_BACK.into())).await {
             Ok(()) | Err(CallError::Terminal { .. }) => Ok(()),
@@ -183,7 +184,7 @@ impl Call<'_> {
     }
 
     /// Whether it is known by its session and the id of its request, and no key.
-    fn is_known_by_its_id(&self) -> bool {
+    pub(super) fn is_known_by_its_id(&self) -> bool {
         self.can_return() && self.request.meta.key.is_none()
     }
 
@@ -196,39 +197,56 @@ impl Call<'_> {
         }
     }
 
-    /// Whether a call has no claim any more to the id that it came with: it was answered, its client took
-    /// it back, or its stream was taken up and this is another request. Who took up the stream may be a
-    /// new process, that counts from 0 again; but it may as well lose the stream again and make the
-    /// same request.
-    async fn frees_its_id(&self, id: &TaskId) -> Result<bool, RpcError> {
-        let tasks = self.tasks();
-        if self.front.sent.has(id) {
-            self.front.sent.flush(&self.front.engine).await.map_err(task_error)?;
-            return Ok(true);
+    /// Whether a call that was found by the key of this request may be that of this request, made before. If
+    /// not, it has no claim any more to the id that it came with: it was answered, its client took it back, or
+    /// its stream was taken up and this is another request. Who took up the stream may be a new process, that
+    /// counts from 0 again; but it may as well lose the stream again and make the same request.
+    ///
+    /// One that was answered, or taken back, after this request had come is that of this request: of two copies
+    /// this is the one that took longer to get here. If it was taken back, so was this.
+    async fn is_of_this_request(&self, found: &StartedTask) -> Result<bool, RpcError> {
+        let was_free = self.front.freed.before(&found.id, self.request.asked);
+        if was_free == Some(true) {
+            return Ok(false);
         }
-        let Some(session) = &self.request.session else { return Ok(false) };
-        let key = request_key(session, self.request.id);
-        if tasks.keyed(&key).await.map_err(task_error)?.as_ref() != Some(id) {
-            // That it was sent has been written down since.
-            return Ok(true);
-        }
-        let info = tasks.get(id).await.map_err(task_error)?;
+        let info = match self.tasks().get(&found.id).await {
+            Err(CallError::Unknown(_) | CallError::Expired(_)) => return Ok(false),
+            info => info.map_err(task_error)?,
+        };
         if is_early(&info) {
+            self.take_back_keyed().await?;
             return Err(self.taken_back_early(info.id).await?);
         }
-        let free =
-            is_taken_back(&info) || session.has_taken_up(id.as_str()) && !self.is_request_of(&info);
-        if free {
-            tasks.free(vec![(id.clone(), Bond::Key)]).await.map_err(task_error)?;
+        if !self.is_known_by_its_id() {
+            return Ok(true);
         }
-        Ok(free)
+        let same = self.is_request_of(&info);
+        if found.freed || was_free == Some(false) {
+            if same && is_taken_back(&info) {
+                self.request.cancel.cancel();
+                return Err(cancelled());
+            }
+            return Ok(same);
+        }
+        let taken_up = self
+            .request
+            .session
+            .as_ref()
+            .is_some_and(|session| session.has_taken_up(info.id.as_str()));
+        Ok(!is_taken_back(&info) && (same || !taken_up))
     }
 
     fn fingerprint(&self) -> u64 {
         fingerprint(self.request.method, self.request.params)
     }
 
-    async fn start_once(&self, ttl: Option<f64>, followed: bool) -> Result<Started, RpcError> {
+    /// Starts a task, in place of another that has its key, or finds one.
+    async fn start_once(
+        &self,
+        ttl: Option<f64>,
+        followed: bool,
+        before: Option<TaskId>,
+    ) -> Result<Started, RpcError> {
         let stored = self.request.session.as_ref().filter(|session| session.can_return);
         let waited = stored.filter(|_| !followed);
         let keyed = self.request.meta.key.as_deref();
@@ -272,7 +290,14 @@ impl Call<'_> {
             start = start.id(id.clone());
         }
         if let Some(key) = key {
-            start = start.request_key(key);
+            start = start.request_key(key).asked(self.request.asked);
+        }
+        if let (Some(_), Some(session)) = (keyed, stored) {
+            // A client that takes it back knows no more of it than its id.
+            start = start.unless_cancelled(request_key(session, self.request.id));
+        }
+        if let Some(before) = before {
+            start = start.instead_of(before);
         }
         if bound {
             start = start.bound_to_process();
@@ -309,7 +334,7 @@ impl Call<'_> {
         };
         let reason = self.taken_back(&id);
         let (front, tasks) = (self.front.clone(), self.tasks());
-        let guard = CancelOnDrop { front, tasks, id, reason, armed: true };
+        let guard = CancelOnDrop { front, tasks, id, reason, by_id: false, armed: true };
         match (Guarded { starting: Some((Box::pin(starting), guard)) }).await {
             (Ok((started, follow)), mut guard) => {
                 guard.armed = false;

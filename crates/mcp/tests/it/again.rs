@@ -152,16 +152,26 @@ async fn a_stream_is_not_unknown_because_the_store_is_away() {
 
 #[tokio::test]
 async fn that_an_answer_was_sent_is_written_when_the_store_is_back() {
-    let (store, site) = bent(&Count::default()).await;
-    let client = Legacy::open(&site, "2025-11-25", json!({})).await;
+    let disk = Disk::new();
+    let store = Bent::new(disk.open());
+    let one = server(&Count::default());
+    let one = Site::of(one, Engine::builder(Arc::new(store.clone()))).await;
+    let two = Site::on(server(&Count::default()), &disk).await;
+    let client = Legacy::open(&one, "2025-11-25", json!({})).await;
+    let other = client.of(client.session.clone()).at(&two);
     let add = |a: u64| json!({ "name": "add_durably", "arguments": { "a": a, "b": 2 } });
     store.fail(Fails::At(&["unbind"]));
     client.result(1, "tools/call", add(1)).await;
     store.until_failed(1).await;
-    assert_eq!(client.error(1, "tools/call", add(2)).await["code"], -32603, "and not taken");
-    store.fail(Fails::Nowhere);
+    // Only where it was sent is it known by then.
+    assert_eq!(other.error(1, "tools/call", add(2)).await["code"], -32600);
     let sum = client.result(1, "tools/call", add(2)).await;
     assert_eq!(sum["content"][0]["text"], r#"{"total":4}"#, "{sum}");
+    store.fail(Fails::Nowhere);
+    let known = async {
+        while other.request(1, "tools/call", add(3)).await.last().await["result"].is_null() {}
+    };
+    tokio::time::timeout(Duration::from_secs(20), known).await.expect("it is written down");
 }
 
 #[tokio::test]

@@ -1,14 +1,17 @@
 //! Reads of a few rows.
 
+use std::time::Duration;
+
 use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
-    ActivityRow, Caller, Error, InboxRow, Posted, QuestionRow, Refusal, Result, SessionRow,
+    ActivityRow, Caller, Error, InboxRow, Keyed, Posted, QuestionRow, Refusal, Result, SessionRow,
     StateRow, TaskKey, TaskRow,
 };
 use tokio_postgres::Row;
 
 use super::Readers;
 use crate::{
+    core::clock,
     error::undone,
     row::{self, TASK_COLUMNS, activity_columns, count, get, task_columns},
     text,
@@ -29,8 +32,12 @@ pub(crate) const WITH_QUESTIONS: &str = concat!(
         FROM question q WHERE q.task = t.key AND t.traces & 1 <> 0) AS asked ON true
      WHERE t.id = $1"
 );
-pub(crate) const KEYED: &str = "
-    SELECT id FROM task WHERE owner = $1 AND dedup = $2 AND (expires IS NULL OR expires > $3)";
+pub(crate) const KEYED: &str = concat!(
+    "SELECT id, ",
+    clock!(),
+    " - freed FROM task
+     WHERE owner = $1 AND dedup = $2 AND (expires IS NULL OR expires > $3)"
+);
 pub(crate) const INBOX: &str =
     "SELECT seq, op, body FROM inbox WHERE task = $1 AND seq > $2 ORDER BY seq";
 pub(crate) const QUESTIONS: &str = "SELECT key, op, body FROM question WHERE task = $1 ORDER BY n";
@@ -84,10 +91,15 @@ impl Readers {
         Ok((task, questions))
     }
 
-    pub(crate) async fn keyed(&self, caller: &Caller, dedup: &str) -> Result<Option<TaskId>> {
+    pub(crate) async fn keyed(&self, caller: &Caller, dedup: &str) -> Result<Option<Keyed>> {
         let (owner, dedup) = (row::owner(&caller.principal), text::stored(dedup));
         let found = self.first(KEYED, &[&owner, &dedup, &caller.now.0]).await?;
-        found.map(|r| row::id(&r, 0)).transpose()
+        let keyed = |r: Row| {
+            let freed: Option<i64> = get(&r, 1)?;
+            let freed = freed.map(|ago| Duration::from_micros(u64::try_from(ago).unwrap_or(0)));
+            Ok(Keyed { id: row::id(&r, 0)?, freed })
+        };
+        found.map(keyed).transpose()
     }
 
     pub(crate) async fn row(&self, key: TaskKey) -> Result<Option<TaskRow>> {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     conn::{Conn, Pipe},
-    core::alive,
+    core::{alive, clock},
     locks, row, text,
     version::Version,
 };
@@ -24,7 +24,8 @@ macro_rules! fence {
             " FOR KEY SHARE)
              UPDATE writer w SET batch = w.batch + 1 FROM alive
              WHERE w.desk = alive.n AND w.lane = $2
-             RETURNING w.batch, nextval('moment'), pg_current_xact_id()::xid"
+             RETURNING w.batch, nextval('moment'), pg_current_xact_id()::xid, ",
+            clock!()
         )
     };
 }
@@ -49,7 +50,7 @@ macro_rules! columns {
     () => {
         "t.key, t.id, t.owner, t.status, t.desk, t.wake, t.rank, t.epoch, t.deaths, t.expires,
          t.parent, t.parent_op, t.tells, t.dedup, t.bound, t.letters, t.traces,
-         t.xmin"
+         t.xmin, t.freed"
     };
 }
 
@@ -152,6 +153,8 @@ pub(crate) struct Stamp {
     pub(crate) moment: i64,
     /// Of the rows that it writes.
     pub(crate) version: Version,
+    /// When it began, by the database's clock.
+    pub(crate) clock: i64,
 }
 
 /// What was loaded: the batch to work on, and its stamp; `None` if the desk is dead.
@@ -177,7 +180,8 @@ pub(crate) async fn load<'b>(
     let questions: Vec<i64> = needs.questions.iter().copied().collect();
     let questions_of: Vec<&str> = needs.questions_of.iter().map(String::as_str).collect();
     let (new_tasks, new_activities) = (needs.new_tasks as i64, needs.new_activities as i64);
-    let buckets = locks.buckets(needs.states.iter().chain(&needs.watched));
+    let values = needs.states.iter().chain(&needs.watched);
+    let buckets = locks.buckets(values, &needs.taken_back);
 
     let mut pipe = Pipe::default();
     let mut fence = None;
@@ -237,12 +241,13 @@ pub(crate) async fn load<'b>(
         Begun::New { desk, .. } | Begun::Joined { desk, .. } => match take(fence).first() {
             Some(row) => {
                 let (number, moment) = (row.try_get(0)?, row.try_get(1)?);
-                (desk, Stamp { number, moment, version: row.try_get(2)? })
+                let (version, clock) = (row.try_get(2)?, row.try_get(3)?);
+                (desk, Stamp { number, moment, version, clock })
             }
             None => return Ok(None),
         },
     };
-    let mut work = Work::new(desk, stamp.moment, needs);
+    let mut work = Work::new(desk, stamp.moment, stamp.clock, needs);
     for row in take(tasks) {
         let mut task = task(&row)?;
         if task.place == Place::Desk(desk) {
@@ -357,6 +362,7 @@ pub(super) fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         letters: row.try_get(15)?,
         traces: row.try_get(16)?,
         version: Some(row.try_get(17)?),
+        freed: row.try_get(18)?,
         ..Task::new(row.try_get(0)?, id.into(), owner.into())
     };
     Ok(task.unchanged())

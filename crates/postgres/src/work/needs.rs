@@ -17,9 +17,12 @@ pub(crate) struct Needs {
     pub(crate) keys: BTreeSet<i64>,
     /// by id,
     pub(crate) ids: BTreeSet<String>,
-    /// by owner and dedup key,
+    /// or by owner and dedup key.
     pub(crate) dedups: BTreeSet<(String, String)>,
-    /// or by their activity, which comes with them.
+    /// Those of these keys that are of requests that may be taken back: nobody may do that, or begin one of
+    /// them, meanwhile.
+    pub(crate) taken_back: BTreeSet<(String, String)>,
+    /// Tasks by their activity, which comes with them.
     pub(crate) activities: BTreeSet<i64>,
     /// Ids that must be free. Tasks that have them are not looked at further.
     pub(crate) new_ids: BTreeSet<Arc<str>>,
@@ -73,6 +76,7 @@ impl Needs {
         !(self.keys.is_empty()
             && self.ids.is_empty()
             && self.dedups.is_empty()
+            && self.taken_back.is_empty()
             && self.new_ids.is_empty()
             && self.activities.is_empty()
             && self.states.is_empty()
@@ -88,6 +92,7 @@ impl Needs {
         self.keys.extend(more.keys);
         self.ids.extend(more.ids);
         self.dedups.extend(more.dedups);
+        self.taken_back.extend(more.taken_back);
         self.new_ids.extend(more.new_ids);
         self.activities.extend(more.activities);
         self.states.extend(more.states);

@@ -26,6 +26,7 @@ pub(crate) struct Remembered {
     parent: Option<(i64, OpId)>,
     tells: bool,
     dedup: Option<String>,
+    freed: Option<i64>,
     bound: Option<i64>,
     letters: i64,
     traces: i16,
@@ -50,6 +51,7 @@ impl Remembered {
             parent: task.parent,
             tells: task.tells,
             dedup: task.dedup.clone(),
+            freed: task.freed,
             bound: task.bound,
             letters: task.letters,
             traces: task.traces,
@@ -77,6 +79,7 @@ impl Card {
             parent: row.parent,
             tells: row.tells,
             dedup: row.dedup.clone(),
+            freed: row.freed,
             bound: row.bound,
             letters: row.letters,
             traces: row.traces,
@@ -96,6 +99,7 @@ impl Needs {
             keys,
             ids,
             dedups,
+            taken_back,
             activities,
             new_ids: _,
             states,
@@ -118,6 +122,7 @@ impl Needs {
         } = self;
         ids.is_empty()
             && dedups.is_empty()
+            && taken_back.is_empty()
             && activities.is_empty()
             && states.is_empty()
             && watched.is_empty()
@@ -142,7 +147,7 @@ impl<'b> Work<'b> {
         needs: &'b Needs,
         new_keys: std::collections::VecDeque<i64>,
     ) -> Option<Work<'b>> {
-        let mut work = Work::new(desk, 0, needs);
+        let mut work = Work::new(desk, 0, 0, needs);
         work.new_keys = new_keys;
         for key in &needs.keys {
             let task = needs.cards.get(key)?.recall(*key, desk)?;

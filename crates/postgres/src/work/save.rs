@@ -280,8 +280,8 @@ impl<'w> Changes<'w> {
             UPDATE_TASK,
             &[
                 &u.key, &u.status, &u.updated, &u.ended, &u.expires, &u.wake, &u.desk, &u.bound,
-                &u.rank, &u.epoch, &u.deaths, &u.letters, &u.traces, &u.tells, &u.dedup, &u.view,
-                &u.outcome,
+                &u.rank, &u.epoch, &u.deaths, &u.letters, &u.traces, &u.tells, &u.dedup, &u.freed,
+                &u.view, &u.outcome,
             ],
         );
         let (i, r) = (plain_inserts, &plain_inserts.rest);

@@ -18,14 +18,14 @@ pub(crate) const UPDATE_TASK: &str = "
         status = u.status, updated = coalesce(u.updated, t.updated),
         ended = coalesce(u.ended, t.ended), expires = u.expires, wake = u.wake, desk = u.desk,
         bound = u.bound, rank = u.rank, epoch = u.epoch, deaths = u.deaths, letters = u.letters,
-        traces = u.traces, tells = u.tells, dedup = u.dedup, view = coalesce(u.view, t.view),
+        traces = u.traces, tells = u.tells, dedup = u.dedup, freed = u.freed, view = coalesce(u.view, t.view),
         outcome = coalesce(u.outcome, t.outcome)
     FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],
                 $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
                 $11::bigint[], $12::bigint[], $13::smallint[], $14::boolean[], $15::text[],
-                $16::bytea[], $17::bytea[])
+                $16::bigint[], $17::bytea[], $18::bytea[])
         AS u (key, status, updated, ended, expires, wake, desk, bound, rank, epoch, deaths, letters,
-              traces, tells, dedup, view, outcome)
+              traces, tells, dedup, freed, view, outcome)
     WHERE t.key = u.key";
 
 /// And most tasks begin so.

@@ -63,6 +63,8 @@ pub(crate) struct Task<'b> {
     pub(crate) parent: Option<(i64, OpId)>,
     pub(crate) tells: bool,
     pub(crate) dedup: Option<String>,
+    /// Since when others may have its key, by the database's clock.
+    pub(crate) freed: Option<i64>,
     pub(crate) bound: Option<i64>,
     /// The number of its last message.
     pub(crate) letters: i64,
@@ -103,6 +105,7 @@ pub(crate) struct Seldom {
     traces: i16,
     tells: bool,
     dedup: bool,
+    freed: Option<i64>,
 }
 
 impl<'b> Task<'b> {
@@ -122,6 +125,7 @@ impl<'b> Task<'b> {
             parent: None,
             tells: false,
             dedup: None,
+            freed: None,
             bound: None,
             letters: 0,
             traces: 0,
@@ -155,8 +159,9 @@ impl<'b> Task<'b> {
             letters: self.letters,
             traces: self.traces,
             tells: self.tells,
-            // It is freed, and never given.
+            // It is taken, and never given.
             dedup: self.dedup.is_some(),
+            freed: self.freed,
         }
     }
 
@@ -170,6 +175,7 @@ impl<'b> Task<'b> {
             traces: 0,
             tells: false,
             dedup: false,
+            freed: None,
         };
         self.seldom() == nothing
             && matches!(self.place, Place::Desk(_))
@@ -307,8 +313,19 @@ impl<'b> Work<'b> {
         self.changed();
     }
 
-    /// Frees a task's dedup key.
+    /// Others may have a task's dedup key who ask for it from now on.
     pub(crate) fn free_dedup(&mut self, key: i64) {
+        let clock = self.clock;
+        let Some(task) = self.tasks.get_mut(&key) else { return };
+        if task.dedup.is_some() && task.freed.is_none() {
+            task.freed = Some(clock);
+            task.dirty = true;
+            self.changed();
+        }
+    }
+
+    /// Takes a task's dedup key from it.
+    pub(crate) fn take_dedup(&mut self, key: i64) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         if let Some(dedup) = task.dedup.take() {
             task.dirty = true;

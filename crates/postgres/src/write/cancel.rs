@@ -53,6 +53,9 @@ impl<'b> Work<'b> {
             task.view = Some(&cancel.view);
             task.outcome = Some(&cancel.end);
         });
+        if cancel.frees.is_some() {
+            self.free_dedup(key);
+        }
         match place {
             // Who holds it is to stop first.
             Some(Place::Desk(holder)) if holder != self.desk => self.calls_on(holder),

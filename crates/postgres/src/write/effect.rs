@@ -1,5 +1,7 @@
 //! The effects of a turn that was found good.
 
+use std::time::Duration;
+
 use steadfast_core::{OpId, Timestamp};
 use steadfast_store::{Effect, NewTask, Parent, SESSION_SCOPE, Started, TaskKey};
 
@@ -98,7 +100,8 @@ impl<'b> Work<'b> {
         let Some(parent) = child.parent else { return Ok(()) };
         let op: OpId = parent.op;
         let waits = child.wake.is_some_and(|wake| wake > child.created);
-        match self.start(child, Some(Parent { key: TaskKey(key), ..parent }), None) {
+        let parent = Parent { key: TaskKey(key), ..parent };
+        match self.start(child, Some(parent), None, Duration::ZERO) {
             Ok(Started::New { key, .. }) => {
                 if !waits {
                     by.touch(key.0, false);

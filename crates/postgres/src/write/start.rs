@@ -1,9 +1,12 @@
 //! Starting a task, and freeing it.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use steadfast_core::TaskId;
-use steadfast_store::{Bond, Lease, NewTask, Parent, Refusal, Started, TaskKey};
+use steadfast_core::{Status, TaskId};
+use steadfast_store::{Bond, Dedup, Lease, NewTask, Parent, Refusal, Started, TaskKey};
 
 use crate::{
     lane::Cards,
@@ -12,21 +15,30 @@ use crate::{
     work::{Done, Needs, Place, Reach, Task, Work},
 };
 
-pub(crate) struct StartTask(pub(crate) NewTask);
+pub(crate) struct StartTask {
+    task: NewTask,
+    since: Instant,
+}
+
+impl StartTask {
+    pub(crate) fn new(task: NewTask) -> StartTask {
+        StartTask { task, since: Instant::now() }
+    }
+}
 
 impl Apply for StartTask {
     type Answer = Started;
 
     fn needs(&self, needs: &mut Needs, _: &Cards) {
-        needs.start(&self.0);
+        needs.start(&self.task);
     }
 
     fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Started> {
-        work.start(&self.0, self.0.parent, Some(work.desk))
+        work.start(&self.task, self.task.parent, Some(work.desk), self.since.elapsed())
     }
 
     fn bytes(&self) -> usize {
-        self.0.bytes()
+        self.task.bytes()
     }
 
     /// Who asked for it may have asked another process since, and be done with it.
@@ -41,30 +53,42 @@ impl Needs {
         self.new_ids.insert(Arc::clone(&id));
         self.kept.insert(id);
         if let Some(dedup) = &new.dedup {
-            self.dedups.insert((row::owner(&new.owner).to_owned(), dedup.clone()));
+            let of_owner = |key: &String| (row::owner(&new.owner).to_owned(), key.clone());
+            self.dedups.extend([&dedup.key].into_iter().chain(&dedup.unless).map(of_owner));
+            self.taken_back.extend(dedup.unless.as_ref().map(of_owner));
+            if new.status.is_terminal() {
+                self.taken_back.insert(of_owner(&dedup.key));
+            }
         }
         self.new_tasks += 1;
     }
 }
 
 impl<'b> Work<'b> {
-    /// Starts a task, held by `desk` if it asks for that and there is one.
+    /// Starts a task, held by `desk` if it asks for that and there is one. It has been on its way here for
+    /// so long.
     pub(crate) fn start(
         &mut self,
         new: &'b NewTask,
         parent: Option<Parent>,
         desk: Option<i64>,
+        on_its_way: Duration,
     ) -> Done<Started> {
         let owner = row::owner(&new.owner);
         let mut old = None;
         if let Some(dedup) = &new.dedup {
-            old = self.by_dedup(owner, dedup)?;
-            if let Some(key) = old
-                && let Some(task) = self.task(key)?
-                && !task.has_expired(new.created)
+            if let Some(unless) = &dedup.unless
+                && let Some(taken_back) = self.by_dedup(owner, unless)?
+                && self.task(taken_back)?.is_some_and(|task| task.status == Status::Cancelled)
+                && let Some(existing) = self.stands(taken_back, new, dedup, on_its_way)?
             {
-                let id = TaskId::new(&task.id).unwrap_or_else(|_| new.id.clone());
-                return Ok(Started::Existing { key: TaskKey(key), id });
+                return Ok(existing);
+            }
+            old = self.by_dedup(owner, &dedup.key)?;
+            if let Some(old) = old
+                && let Some(existing) = self.stands(old, new, dedup, on_its_way)?
+            {
+                return Ok(existing);
             }
         }
         if !self.is_free(&new.id)? {
@@ -73,8 +97,8 @@ impl<'b> Work<'b> {
         let letters = self.kept_for(new.id.as_str(), owner, new.created.0)?;
         let key = self.new_key()?;
         if let Some(old) = old {
-            // It has expired. Its removal must not take the key from the new task.
-            self.free_dedup(old);
+            // Its removal must not take the key from the new task.
+            self.take_dedup(old);
         }
         self.insert(build(key, self.new_id(&new.id), new, parent, desk));
         let mail = !letters.is_empty();
@@ -94,6 +118,29 @@ impl<'b> Work<'b> {
         }
         Ok(Started::New { key: TaskKey(key), lease, mail })
     }
+
+    /// What is answered if the task that has a key of a new one does not give way to that.
+    ///
+    /// The clock was read before this, and how long the new one has waited is known since: so it counts as
+    /// asked for before the other was freed unless that is certain not to be so.
+    fn stands(
+        &mut self,
+        key: i64,
+        new: &NewTask,
+        dedup: &Dedup,
+        on_its_way: Duration,
+    ) -> Done<Option<Started>> {
+        let clock = self.clock;
+        let Some(task) = self.task(key)? else { return Ok(None) };
+        let id = TaskId::new(&task.id).unwrap_or_else(|_| new.id.clone());
+        let waited = (dedup.waited + on_its_way).as_micros();
+        let since_freed = |freed: i64| u128::try_from(clock.saturating_sub(freed)).unwrap_or(0);
+        let gives_way = task.has_expired(new.created)
+            || task.freed.is_some_and(|freed| since_freed(freed) > waited)
+            || dedup.instead_of.as_ref() == Some(&id);
+        let freed = task.freed.is_some();
+        Ok((!gives_way).then_some(Started::Existing { key: TaskKey(key), id, freed }))
+    }
 }
 
 fn build<'b>(
@@ -110,7 +157,7 @@ fn build<'b>(
         expires: new.expires.map(|expires| expires.0),
         parent: parent.map(|parent| (parent.key.0, parent.op)),
         tells: parent.is_some_and(|parent| parent.notify),
-        dedup: new.dedup.clone(),
+        dedup: new.dedup.as_ref().map(|dedup| dedup.key.clone()),
         bound: desk.filter(|_| new.bound),
         next: Some(new.events.len() as i64),
         dirty: true,

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use steadfast_core::{OpId, Timestamp};
+use steadfast_core::{OpId, Status, Timestamp};
 use steadfast_postgres::{Store, testing};
 use steadfast_store::{
-    After, Cancel, ClaimTasks, Effect, Lease, NewTask, Parent, Refusal, SendTo, Started,
+    After, Cancel, ClaimTasks, Dedup, Effect, Lease, NewTask, Parent, Refusal, SendTo, Started,
     Store as _, TaskKey, Turn,
 };
 
@@ -26,7 +26,7 @@ async fn of_two_that_use_an_id_or_a_dedup_key_one_starts_it() {
     let (one, two) = pair().await;
     for n in 0..50 {
         let new = |name: &str, dedup: Option<&str>| NewTask {
-            dedup: dedup.map(|key| format!("{key}{n}")),
+            dedup: dedup.map(|key| format!("{key}{n}").into()),
             ..task(&format!("{name}{n}"))
         };
         let (a, b) = tokio::join!(one.start(new("same", None)), two.start(new("same", None)));
@@ -71,6 +71,37 @@ async fn a_message_and_a_start_do_not_miss_each_other() {
         let Started::New { key, .. } = started.unwrap() else { panic!() };
         assert_eq!(one.inbox(key, 0).await.unwrap().len(), 1, "{n}");
     }
+}
+
+/// A request that is taken back in one process and begun in another, under a key of its own: the second of the
+/// two finds the first, whoever is killed after that.
+#[tokio::test]
+async fn a_start_and_the_word_that_takes_it_back_do_not_miss_each_other() {
+    let (one, two) = pair().await;
+    let (mut first, mut second) = (0, 0);
+    for n in 0..200 {
+        let (request, call) = (format!("request{n}"), format!("call{n}"));
+        let word = NewTask {
+            status: Status::Cancelled,
+            hold: false,
+            dedup: Some(request.clone().into()),
+            ..task(&format!("word{n}"))
+        };
+        let dedup = Dedup { unless: Some(request), ..Dedup::from(format!("key{n}")) };
+        let begun = two.start(NewTask { dedup: Some(dedup), ..task(&call) });
+        let taken_back = async {
+            let word = one.start(word).await;
+            assert!(matches!(word, Ok(Started::New { .. })), "{word:?}");
+            one.get(operator(), id(&call)).await.is_ok()
+        };
+        let (seen, begun) = tokio::join!(taken_back, begun);
+        let found = matches!(begun.unwrap(), Started::Existing { .. });
+        assert!(seen || found, "{n}");
+        first += u32::from(found);
+        second += u32::from(seen);
+    }
+    // Both ways, or it says nothing.
+    assert!(first > 0 && second > 0, "{first} {second}");
 }
 
 /// Who watches a value and then reads it has seen the change, or is told of it.
@@ -222,6 +253,7 @@ async fn a_child_that_ends_while_its_parent_cancels_it_is_told_of_once() {
             end: vec![],
             tell: b"told".to_vec(),
             expires: None,
+            frees: None,
         };
         let cancel = Effect::CancelTask { id: id(&name), cancel: Box::new(cancel) };
         let after = After::End {

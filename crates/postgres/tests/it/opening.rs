@@ -39,7 +39,8 @@ async fn a_newer_schema_is_refused_unless_it_still_serves_us() {
     let later = "INSERT INTO schema_version SELECT max(version) + 1, 1000 FROM schema_version";
     testing::sql(&options, later).await.unwrap();
     let error = options.open().await.unwrap_err();
-    assert!(matches!(error, OpenError::Newer { known: 1, found: 3, .. }), "{error}");
+    let two_ahead = matches!(error, OpenError::Newer { known, found, .. } if found == known + 2);
+    assert!(two_ahead, "{error}");
 }
 
 #[tokio::test]

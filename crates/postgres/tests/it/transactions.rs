@@ -425,6 +425,7 @@ async fn who_does_not_hold_the_task_any_more_commits_nothing() {
                 end: b"end".to_vec(),
                 tell: b"tell".to_vec(),
                 expires: None,
+                frees: None,
             };
             other.cancel(operator(), id(loss), cancel).await.unwrap();
         }

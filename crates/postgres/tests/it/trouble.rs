@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use steadfast_core::Moment;
 use steadfast_postgres::{Options, Store, testing, testing::Setup};
 use steadfast_store::{Error, Lease, Store as _};
 
@@ -137,8 +138,13 @@ async fn one_that_can_not_be_written_fails_alone() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         drop(hold);
     };
-    let (none, a, b, c, ()) =
-        tokio::join!(store.unbind(vec![]), take(0, "a"), take(1, "bad"), take(2, "c"), release);
+    let (none, a, b, c, ()) = tokio::join!(
+        store.unbind(vec![], Moment(0)),
+        take(0, "a"),
+        take(1, "bad"),
+        take(2, "c"),
+        release
+    );
     none.unwrap();
     assert!(a.is_ok() && c.is_ok(), "{a:?} {c:?}");
     assert!(matches!(b, Err(Error::Corrupt(_))), "{b:?}");

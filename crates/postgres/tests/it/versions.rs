@@ -64,7 +64,9 @@ async fn the_tables_of_the_version_after_that_do_not() {
     for error in
         [options.clone().open().await.unwrap_err(), options.clone().migrate().await.unwrap_err()]
     {
-        assert!(matches!(error, OpenError::Newer { found: 3, .. }), "{error}");
+        let two_ahead =
+            matches!(error, OpenError::Newer { known, found, .. } if found == known + 2);
+        assert!(two_ahead, "{error}");
     }
     let begun = std::time::Instant::now();
     let refused = loop {

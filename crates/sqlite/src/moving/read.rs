@@ -86,8 +86,12 @@ fn body(row: &Row<'_>, column: usize) -> rusqlite::Result<Body> {
 }
 
 fn tasks(conn: &Connection, hands: &mut Hands<'_>, out: &mut Sink<'_>) -> Result<()> {
-    const SQL: &str =
-        concat!("SELECT ", task_columns!(), ", end, rank, tells, dedup FROM task ORDER BY key");
+    // A key that was freed is for those alone who had asked for it before, and nobody asks any more.
+    const SQL: &str = concat!(
+        "SELECT ",
+        task_columns!(),
+        ", end, rank, tells, iif(freed IS NULL, dedup, NULL) FROM task ORDER BY key"
+    );
     each(conn, SQL, out, |r| {
         let lies = match r.get::<_, Option<i64>>(13)? {
             None => Lies::Parked,

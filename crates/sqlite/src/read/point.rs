@@ -1,9 +1,9 @@
 //! Reads of a few rows.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use steadfast_core::{TaskId, Timestamp};
+use steadfast_core::{Moment, TaskId, Timestamp};
 use steadfast_store::{
-    ActivityRow, Caller, Error, InboxRow, Posted, QuestionRow, Refusal, Result, SessionRow,
+    ActivityRow, Caller, Error, InboxRow, Keyed, Posted, QuestionRow, Refusal, Result, SessionRow,
     StateRow, TaskKey, TaskRow,
 };
 
@@ -35,13 +35,18 @@ impl Readers {
         Ok((visible(caller, found)?, asked))
     }
 
-    pub(crate) fn keyed(&self, caller: &Caller, dedup: &str) -> Result<Option<TaskId>> {
-        let sql = "SELECT id FROM task WHERE owner = ? AND dedup = ? \
+    pub(crate) fn keyed(&self, caller: &Caller, dedup: &str) -> Result<Option<Keyed>> {
+        let sql = "SELECT id, freed FROM task WHERE owner = ? AND dedup = ? \
                    AND (expires IS NULL OR expires > ?)";
         self.point(|conn| {
             let mut statement = conn.prepare_cached(sql)?;
             let owner = row::owner(&caller.principal);
-            statement.query_row(params![owner, dedup, caller.now.0], |r| row::id(r, 0)).optional()
+            let read = |r: &Row<'_>| {
+                let freed = r.get::<_, Option<i64>>(1)?;
+                let freed = freed.map(|freed| Moment(freed).until(caller.now.into()));
+                Ok(Keyed { id: row::id(r, 0)?, freed })
+            };
+            statement.query_row(params![owner, dedup, caller.now.0], read).optional()
         })
     }
 

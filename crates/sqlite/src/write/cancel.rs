@@ -56,6 +56,9 @@ impl Tx<'_> {
                 key
             ],
         )?;
+        if let Some(now) = cancel.frees {
+            self.free_key(key, now)?;
+        }
         self.tell_parent(key, &cancel.tell, by)
     }
 }

@@ -1,7 +1,7 @@
 //! Starting a task.
 
 use rusqlite::params;
-use steadfast_core::TaskId;
+use steadfast_core::{Moment, Status, TaskId};
 use steadfast_store::{Bond, Lease, NewTask, Refusal, Started, TaskKey};
 
 use super::{Done, HALTED, READY, shelf};
@@ -11,11 +11,14 @@ use crate::{
     tx::Tx,
 };
 
-/// A task that has the dedup key of a new one.
+/// A task that has a dedup key of a new one.
 struct Same {
     key: i64,
     id: TaskId,
-    expired: bool,
+    status: Status,
+    freed: bool,
+    /// It has expired, was freed before the new one was asked for, or is to give way to it.
+    gives_way: bool,
 }
 
 impl Tx<'_> {
@@ -31,9 +34,13 @@ impl Tx<'_> {
         hold: Option<i64>,
         parent: Option<i64>,
     ) -> Done<Started> {
-        let same = self.same(new)?;
-        if let Some(Same { key, id, expired: false }) = same {
-            return Ok(Started::Existing { key: TaskKey(key), id });
+        let unless = new.dedup.as_ref().and_then(|dedup| dedup.unless.as_deref());
+        let taken_back = self.same(new, unless)?.filter(|other| other.status == Status::Cancelled);
+        let same = self.same(new, new.dedup.as_ref().map(|dedup| dedup.key.as_str()))?;
+        for Same { key, id, freed, gives_way, .. } in taken_back.iter().chain(&same) {
+            if !gives_way {
+                return Ok(Started::Existing { key: TaskKey(*key), id: id.clone(), freed: *freed });
+            }
         }
         if let Some(same) = same {
             if self
@@ -66,28 +73,42 @@ impl Tx<'_> {
         Ok(Started::New { key: TaskKey(key), lease, mail })
     }
 
-    pub(crate) fn unbind(&mut self, tasks: &[(TaskId, Bond)]) -> Done<()> {
+    pub(crate) fn unbind(&mut self, tasks: &[(TaskId, Bond)], now: Moment) -> Done<()> {
         for (id, bond) in tasks {
             let sql = "SELECT key FROM task WHERE id = ?";
             let Some(key) = self.first(sql, [id.as_str()], |r| r.get::<_, i64>(0))? else {
                 continue;
             };
-            let sql = match bond {
-                Bond::Key => "UPDATE task SET dedup = NULL WHERE key = ? AND dedup IS NOT NULL",
-                Bond::Desk => "UPDATE task SET bound = NULL WHERE key = ? AND bound IS NOT NULL",
-            };
             // Nothing that a card remembers.
-            self.run(sql, [key])?;
+            match bond {
+                Bond::Key => self.free_key(key, now)?,
+                Bond::Desk => {
+                    let sql = "UPDATE task SET bound = NULL WHERE key = ? AND bound IS NOT NULL";
+                    self.run(sql, [key])?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn same(&self, new: &NewTask) -> rusqlite::Result<Option<Same>> {
-        let Some(dedup) = &new.dedup else { return Ok(None) };
-        let sql = "SELECT key, id, expires FROM task WHERE owner = ? AND dedup = ?";
-        self.first(sql, params![row::owner(&new.owner), dedup], |r| {
-            let expired = r.get::<_, Option<i64>>(2)?.is_some_and(|at| at <= new.created.0);
-            Ok(Same { key: r.get(0)?, id: row::id(r, 1)?, expired })
+    /// Others may have its key who ask for it from now on.
+    pub(super) fn free_key(&mut self, key: i64, now: Moment) -> rusqlite::Result<()> {
+        let sql = "UPDATE task SET freed = ? WHERE key = ? AND dedup IS NOT NULL AND freed IS NULL";
+        self.run(sql, [now.0, key]).map(drop)
+    }
+
+    /// The task that has this key of a new one.
+    fn same(&self, new: &NewTask, key: Option<&str>) -> rusqlite::Result<Option<Same>> {
+        let (Some(dedup), Some(key)) = (&new.dedup, key) else { return Ok(None) };
+        let sql = "SELECT key, id, status, expires, freed FROM task WHERE owner = ? AND dedup = ?";
+        self.first(sql, params![row::owner(&new.owner), key], |r| {
+            let (id, freed) = (row::id(r, 1)?, r.get::<_, Option<i64>>(4)?);
+            let expired = r.get::<_, Option<i64>>(3)?.is_some_and(|at| at <= new.created.0);
+            let gives_way = expired
+                || freed.is_some_and(|freed| freed < dedup.asked.0)
+                || dedup.instead_of.as_ref() == Some(&id);
+            let (key, status) = (r.get(0)?, row::status(r, 2)?);
+            Ok(Same { key, id, status, freed: freed.is_some(), gives_way })
         })
     }
 
@@ -128,7 +149,7 @@ impl Tx<'_> {
                 parent,
                 new.parent.map(|parent| parent.op.0),
                 new.parent.is_some_and(|parent| parent.notify),
-                new.dedup,
+                new.dedup.as_ref().map(|dedup| &dedup.key),
                 desk,
                 rank,
                 tags,

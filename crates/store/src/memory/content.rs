@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use steadfast_core::{OpId, Principal, TaskId, Timestamp};
+use steadfast_core::{Moment, OpId, Principal, TaskId, Timestamp};
 
 use super::{activity::Activities, claim::Pile, notice::Notices, outside::Kept, session::Sessions};
 use crate::{
@@ -32,6 +32,8 @@ pub(super) struct Task {
     /// Its parent wants to know of its end.
     pub(super) tells: bool,
     pub(super) dedup: Option<String>,
+    /// Since when others may have its key.
+    pub(super) freed: Option<Moment>,
     pub(super) history: Vec<Vec<u8>>,
     pub(super) inbox: BTreeMap<i64, InboxRow>,
     pub(super) last_seq: i64,
@@ -41,6 +43,15 @@ pub(super) struct Task {
     pub(super) questions: Vec<QuestionRow>,
     pub(super) activities: BTreeMap<OpId, i64>,
     pub(super) watches: BTreeSet<(String, String)>,
+}
+
+impl Task {
+    /// Others may have its key who ask for it from now on.
+    pub(super) fn free(&mut self, now: Moment) {
+        if self.dedup.is_some() {
+            self.freed.get_or_insert(now);
+        }
+    }
 }
 
 #[derive(Debug, Default)]

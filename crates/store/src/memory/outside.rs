@@ -131,6 +131,9 @@ impl Content {
         by.touch(Touched { key, here: place == Place::Desk(by.desk) });
         task.history.push(cancel.event);
         task.clear_inbox();
+        if let Some(now) = cancel.frees {
+            task.free(now);
+        }
         self.edit(key, |row| {
             row.status = Status::Cancelled;
             row.epoch += 1;

@@ -6,8 +6,8 @@ use steadfast_core::{TaskId, Timestamp};
 
 use super::content::{Content, expired};
 use crate::{
-    Caller, Counts, Filter, HistoryPage, InboxRow, ListPage, Order, QuestionRow, Result, StateRow,
-    TaskKey, TaskRow,
+    Caller, Counts, Filter, HistoryPage, InboxRow, Keyed, ListPage, Order, QuestionRow, Result,
+    StateRow, TaskKey, TaskRow,
 };
 
 impl Content {
@@ -16,9 +16,10 @@ impl Content {
         Ok(self.task(key)?.row.clone())
     }
 
-    pub(super) fn keyed(&self, caller: &Caller, dedup: String) -> Option<TaskId> {
+    pub(super) fn keyed(&self, caller: &Caller, dedup: String) -> Option<Keyed> {
         let task = self.tasks.get(self.dedup.get(&(caller.principal.clone(), dedup))?)?;
-        (!expired(&task.row, caller.now)).then(|| task.row.id.clone())
+        let freed = task.freed.map(|freed| freed.until(caller.now.into()));
+        (!expired(&task.row, caller.now)).then(|| Keyed { id: task.row.id.clone(), freed })
     }
 
     pub(super) fn row(&self, key: TaskKey) -> Option<TaskRow> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_core::TaskId;
+use steadfast_core::{Moment, Status, TaskId};
 
 use super::content::{Content, Place, Reach, Task, expired};
 use crate::{Bond, Desk, Lease, NewTask, Refusal, Result, Started, TaskKey, TaskRow};
@@ -10,11 +10,9 @@ use crate::{Bond, Desk, Lease, NewTask, Refusal, Result, Started, TaskKey, TaskR
 impl Content {
     /// Starts a task, held by `desk` if it asks for that and there is one.
     pub(super) fn start(&mut self, new: NewTask, desk: Option<Desk>) -> Result<Started> {
-        let dedup = new.dedup.clone().map(|dedup| (new.owner.clone(), dedup));
-        if let Some(task) = dedup.as_ref().and_then(|d| self.tasks.get(self.dedup.get(d)?))
-            && !expired(&task.row, new.created)
-        {
-            return Ok(Started::Existing { key: task.row.key, id: task.row.id.clone() });
+        if let Some(task) = self.asked_before(&new) {
+            let (key, id) = (task.row.key, task.row.id.clone());
+            return Ok(Started::Existing { key, id, freed: task.freed.is_some() });
         }
         if self.ids.contains_key(&new.id) {
             return Err(Refusal::Exists.into());
@@ -23,11 +21,11 @@ impl Content {
         let wake = new.wake.filter(|wake| *wake > new.created);
         self.last_task += 1;
         let key = TaskKey(self.last_task);
-        if let Some(dedup) = dedup
-            && let Some(old) = self.dedup.insert(dedup, key)
+        if let Some(dedup) = &new.dedup
+            && let Some(old) = self.dedup.insert((new.owner.clone(), dedup.key.clone()), key)
             && let Some(old) = self.tasks.get_mut(&old)
         {
-            // It has expired. Its removal must not take the key from the new task.
+            // Its removal must not take the key from the new task.
             old.dedup = None;
         }
         let bound = desk.filter(|_| new.bound);
@@ -60,18 +58,30 @@ impl Content {
         Ok(Started::New { key, lease, mail })
     }
 
-    pub(super) fn unbind(&mut self, tasks: &[(TaskId, Bond)]) {
+    /// The task that has one of the keys of a new one.
+    fn asked_before(&self, new: &NewTask) -> Option<&Task> {
+        let dedup = new.dedup.as_ref()?;
+        let holder = |key: &String| {
+            let task = self.tasks.get(self.dedup.get(&(new.owner.clone(), key.clone()))?)?;
+            let gives_way = expired(&task.row, new.created)
+                || task.freed.is_some_and(|freed| freed < dedup.asked)
+                || dedup.instead_of.as_ref() == Some(&task.row.id);
+            Some(task).filter(|_| !gives_way)
+        };
+        let taken_back = dedup.unless.as_ref().and_then(holder);
+        taken_back
+            .filter(|task| task.row.status == Status::Cancelled)
+            .or_else(|| holder(&dedup.key))
+    }
+
+    pub(super) fn unbind(&mut self, tasks: &[(TaskId, Bond)], now: Moment) {
         for (id, bond) in tasks {
             let Some(task) = self.ids.get(id).and_then(|key| self.tasks.get_mut(key)) else {
                 continue;
             };
             match bond {
                 Bond::Desk => task.row.bound = None,
-                Bond::Key => {
-                    if let Some(dedup) = task.dedup.take() {
-                        self.dedup.remove(&(task.row.owner.clone(), dedup));
-                    }
-                }
+                Bond::Key => task.free(now),
             }
         }
     }
@@ -119,7 +129,8 @@ fn build(key: TaskKey, new: NewTask) -> Task {
         // Nowhere yet: mail that was kept for it must not make it ready before it has its place.
         place: Place::Halted(None),
         tells: new.parent.is_some_and(|parent| parent.notify),
-        dedup: new.dedup,
+        dedup: new.dedup.map(|dedup| dedup.key),
+        freed: None,
         history: new.events,
         inbox: BTreeMap::new(),
         last_seq: 0,

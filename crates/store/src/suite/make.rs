@@ -209,6 +209,7 @@ pub(super) fn cancel(n: i64) -> Cancel {
         end: bytes("cancelled end"),
         tell: bytes("child cancelled"),
         expires: Some(at(1_000_000)),
+        frees: None,
     }
 }
 

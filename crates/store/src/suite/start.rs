@@ -1,11 +1,14 @@
 //! Starting tasks.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use steadfast_core::{OpId, Status, Timestamp};
+use steadfast_core::{Moment, OpId, Status, Timestamp};
 
 use super::{Fixture, make::*};
-use crate::{Bond, Caller, Lease, NewTask, Parent, Refusal, Started, Store, TaskKey, TaskRow};
+use crate::{
+    Bond, Caller, Cancel, Dedup, Keyed, Lease, NewTask, Parent, Refusal, Started, Store, TaskKey,
+    TaskRow,
+};
 
 /// Every field comes back as it was given.
 pub async fn a_started_task_reads_back_whole<F: Fixture>(fixture: &F) {
@@ -169,15 +172,43 @@ fn deduped(name: &str) -> NewTask {
     NewTask { dedup: Some("once".into()), owner: Some(who("ann")), ..task(name) }
 }
 
+/// Asked for so long ago that whatever was freed was freed after that.
+fn long_ago(key: &str) -> Dedup {
+    Dedup { asked: Moment(i64::MIN), waited: Duration::from_secs(600), ..Dedup::from(key) }
+}
+
+/// The same, asked for that long ago.
+fn waited(name: &str) -> NewTask {
+    NewTask { dedup: Some(long_ago("once")), ..deduped(name) }
+}
+
 async fn existing(store: &impl Store, task: NewTask) -> TaskKey {
+    let (key, freed) = found(store, task).await;
+    assert!(!freed, "its key is free");
+    key
+}
+
+/// The task that has its key, and whether that was freed.
+async fn found(store: &impl Store, task: NewTask) -> (TaskKey, bool) {
     match store.start(task).await {
-        Ok(Started::Existing { key, id }) => {
+        Ok(Started::Existing { key, id, freed }) => {
             let row = store.row(key).await.unwrap().unwrap();
             assert_eq!(row.id, id);
-            key
+            (key, freed)
         }
         other => panic!("started anew: {other:?}"),
     }
+}
+
+/// Starts what is asked for after a key was freed. A store of many processes need not know to the
+/// millisecond that it was after.
+async fn start_after_free(store: &impl Store, task: NewTask) -> TaskKey {
+    for _ in 0..1_000 {
+        if let Started::New { key, .. } = store.start(task.clone()).await.unwrap() {
+            return key;
+        }
+    }
+    panic!("a key that was freed is never free");
 }
 
 /// The first task is the answer, also after it has ended.
@@ -229,12 +260,15 @@ pub async fn a_task_is_found_by_its_dedup_key<F: Fixture>(fixture: &F) {
     start(&store, NewTask { expires: Some(at(5)), ..deduped("a") }).await;
     start(&store, NewTask { owner: None, ..deduped("b") }).await;
     let by = |name: &str, n| Caller { principal: Some(who(name)), now: at(n) };
-    let found = |caller| store.keyed(caller, "once".into());
-    assert_eq!(found(by("ann", 4)).await.unwrap(), Some(id("a")));
-    assert_eq!(found(by("ann", 5)).await.unwrap(), None);
-    assert_eq!(found(by("bob", 4)).await.unwrap(), None);
-    assert_eq!(found(operator(4)).await.unwrap(), Some(id("b")));
+    let keyed = async |caller| store.keyed(caller, "once".into()).await.unwrap();
+    let held_by = |name| Some(Keyed { id: id(name), freed: None });
+    assert_eq!(keyed(by("ann", 4)).await, held_by("a"));
+    assert_eq!(keyed(by("ann", 5)).await, None);
+    assert_eq!(keyed(by("bob", 4)).await, None);
+    assert_eq!(keyed(operator(4)).await, held_by("b"));
     assert_eq!(store.keyed(by("ann", 4), "twice".into()).await.unwrap(), None);
+    store.unbind(vec![(id("b"), Bond::Key)], now(2)).await.unwrap();
+    let Some(Keyed { freed: Some(_), .. }) = keyed(operator(4)).await else { panic!() };
 }
 
 /// The task itself stays as it is.
@@ -243,14 +277,95 @@ pub async fn a_freed_dedup_key_can_be_used_again<F: Fixture>(fixture: &F) {
     let first = hold(&store, deduped("a")).await;
     let before = get(&store, "a").await;
     let freed = vec![(id("a"), Bond::Key), (id("nobody"), Bond::Key), (id("a"), Bond::Desk)];
-    store.unbind(freed.clone()).await.unwrap();
+    store.unbind(freed.clone(), now(1)).await.unwrap();
     assert_eq!(get(&store, "a").await, before);
-    let second = start(&store, deduped("b")).await;
+    let second = start_after_free(&store, NewTask { created: at(2), ..deduped("b") }).await;
     // Freed once more, or gone, the first takes nothing from the second.
-    store.unbind(freed).await.unwrap();
+    store.unbind(freed, now(3)).await.unwrap();
     take(&store, end(first)).await;
     store.purge(operator(0), id("a")).await.unwrap();
     assert_eq!(existing(&store, deduped("c")).await, second);
+}
+
+/// What it asked for was done meanwhile. Who asks now asks for something else.
+pub async fn who_asked_before_a_key_was_freed_finds_its_task<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let first = hold(&one, deduped("a")).await;
+    take(&one, end(first)).await;
+    one.unbind(vec![(id("a"), Bond::Key)], now(5)).await.unwrap();
+    assert_eq!(found(&two, NewTask { created: at(6), ..waited("b") }).await, (first.key, true));
+    // That it is freed once more changes nothing for who asks then.
+    one.unbind(vec![(id("a"), Bond::Key)], now(9)).await.unwrap();
+    let second = start_after_free(&two, NewTask { created: at(7), ..deduped("c") }).await;
+    assert_eq!(existing(&one, NewTask { created: at(8), ..waited("d") }).await, second);
+    assert_eq!(refused(two.get(operator(0), id("b")).await), Refusal::Unknown);
+}
+
+/// Freed or not; but from no other.
+pub async fn a_task_has_the_key_of_the_one_it_is_instead_of<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let instead = |name: &str, of: &str| {
+        let dedup = Dedup { instead_of: Some(id(of)), ..waited("x").dedup.unwrap() };
+        NewTask { dedup: Some(dedup), ..deduped(name) }
+    };
+    let first = start(&store, deduped("a")).await;
+    assert_eq!(existing(&store, instead("b", "other")).await, first);
+    let second = start(&store, instead("b", "a")).await;
+    assert_eq!(existing(&store, instead("c", "a")).await, second);
+    store.unbind(vec![(id("a"), Bond::Key), (id("b"), Bond::Key)], now(1)).await.unwrap();
+    let third = start(&store, instead("c", "b")).await;
+    assert_eq!(existing(&store, waited("d")).await, third);
+}
+
+/// Whether its own key is in use or not. One that was not cancelled is in nobody's way.
+pub async fn a_start_finds_that_it_was_taken_back_under_another_key<F: Fixture>(fixture: &F) {
+    let (one, two) = (fixture.open().await, fixture.open().await);
+    let unless = |name: &str, dedup: Dedup| {
+        let dedup = Dedup { unless: Some("other".into()), ..dedup };
+        NewTask { dedup: Some(dedup), ..deduped(name) }
+    };
+    let other = |name: &str| NewTask { dedup: Some("other".into()), ..deduped(name) };
+    let running = hold(&one, other("a")).await;
+    let first = start(&two, unless("b", "once".into())).await;
+    take(&one, end(running)).await;
+    assert_eq!(existing(&two, unless("c", "once".into())).await, first);
+    store_free(&one, "a").await;
+    let withdrawn = NewTask { status: Status::Cancelled, hold: false, ..other("d") };
+    let withdrawn =
+        start_after_free(&one, NewTask { created: at(2), expires: Some(at(9)), ..withdrawn }).await;
+    assert_eq!(existing(&two, unless("e", "once".into())).await, withdrawn);
+    assert_eq!(existing(&two, unless("e", "new".into())).await, withdrawn);
+    assert_eq!(refused(two.get(operator(0), id("e")).await), Refusal::Unknown);
+    // It is another principal's own affair, and so it is later.
+    start(&two, NewTask { owner: Some(who("bob")), ..unless("f", "new".into()) }).await;
+    start(&two, NewTask { created: at(9), ..unless("g", "newer".into()) }).await;
+    // The same for who was not served yet when it was freed.
+    store_free(&one, "d").await;
+    assert_eq!(found(&two, unless("e", long_ago("new"))).await, (withdrawn, true));
+    start_after_free(&two, NewTask { created: at(3), ..unless("e", "new".into()) }).await;
+}
+
+fn now(n: i64) -> Moment {
+    at(n).into()
+}
+
+async fn store_free(store: &impl Store, name: &str) {
+    store.unbind(vec![(id(name), Bond::Key)], now(1)).await.unwrap();
+}
+
+/// Or leaves it as it is.
+pub async fn a_cancel_frees_the_key_if_it_says_so<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let first = start(&store, deduped("a")).await;
+    store.cancel(operator(0), id("a"), cancel(1)).await.unwrap();
+    assert_eq!(existing(&store, waited("b")).await, first);
+    let other = |name: &str| NewTask { owner: Some(who("bob")), ..waited(name) };
+    let second = start(&store, other("b")).await;
+    let frees = Cancel { frees: Some(now(1)), ..cancel(1) };
+    store.cancel(operator(0), id("b"), frees).await.unwrap();
+    assert_eq!(found(&store, other("c")).await, (second, true));
+    let later = NewTask { created: at(2), owner: Some(who("bob")), ..deduped("c") };
+    start_after_free(&store, later).await;
 }
 
 /// Wherever it lies, until it is freed.
@@ -264,7 +379,7 @@ pub async fn a_bound_task_says_whose_it_is<F: Fixture>(fixture: &F) {
     assert_eq!(get(&one, "c").await.bound, None);
     let claimed = claim(&two, 9).await;
     assert_eq!(claimed[0].row.bound, Some(one.desk()));
-    one.unbind(vec![(id("a"), Bond::Desk)]).await.unwrap();
+    one.unbind(vec![(id("a"), Bond::Desk)], now(1)).await.unwrap();
     assert_eq!(get(&two, "a").await.bound, None);
     assert_eq!(get(&two, "a").await.desk, Some(two.desk()));
     take(&two, turn(claimed[0].lease())).await;

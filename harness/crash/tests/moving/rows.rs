@@ -89,6 +89,7 @@ fn cancel() -> Cancel {
         end: b"cancelled".to_vec(),
         tell: b"told".to_vec(),
         expires: None,
+        frees: None,
     }
 }
 

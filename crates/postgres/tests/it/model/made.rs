@@ -1,11 +1,11 @@
 //! Calls made up from a seed, in a small world where they meet.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use steadfast_core::{OpId, Principal, Status, TaskId, Timestamp};
+use steadfast_core::{Moment, OpId, Principal, Status, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, After, Bond, Caller, Cancel, ClaimActivities,
-    ClaimTasks, Claimed, Effect, Lease, NewTask, Parent, Result, Resume, Retried, SendTo,
+    ClaimTasks, Claimed, Dedup, Effect, Lease, NewTask, Parent, Result, Resume, Retried, SendTo,
     SessionRow, Started, Store, Suspend, Swept, TaskKey, Touched, Turn, Turned, session_scope,
     task_scope,
 };
@@ -14,7 +14,12 @@ use super::Book;
 
 pub(crate) const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 pub(crate) const SESSIONS: [&str; 3] = ["s1", "s2", "s3"];
+pub(crate) const DEDUPS: [&str; 2] = ["x", "y\0"];
 pub(crate) const KEYS: [&str; 2] = ["k", "l\0"];
+
+pub(crate) fn owners() -> [Option<Principal>; 3] {
+    [None, Some("ann"), Some("bob")].map(|name| name.map(|name| Principal::new(name).unwrap()))
+}
 
 pub(crate) fn scopes() -> Vec<String> {
     vec!["shared".into(), session_scope("s1"), task_scope(&id("a"))]
@@ -73,7 +78,7 @@ impl Call {
         let body = b"done".to_vec();
         match self.clone() {
             Call::Start(task) => Answer::Started(store.start(task).await),
-            Call::Unbind(id, bond) => Answer::Unit(store.unbind(vec![(id, bond)]).await),
+            Call::Unbind(id, bond) => Answer::Unit(store.unbind(vec![(id, bond)], Moment(0)).await),
             Call::Turn(id, turn) => {
                 let Some(&lease) = book.leases.get(&(by, id.clone())) else {
                     return Answer::Nothing;
@@ -172,7 +177,7 @@ impl Maker {
     }
 
     fn owner(&mut self) -> Option<Principal> {
-        self.of(&[None, Some("ann"), Some("bob")]).map(|name| Principal::new(name).unwrap())
+        self.of(&owners())
     }
 
     fn caller(&mut self) -> Caller {
@@ -273,6 +278,7 @@ impl Maker {
             end: self.bytes(),
             tell: b"child cancelled".to_vec(),
             expires: self.expires(),
+            frees: self.one_in(3).then_some(Moment(0)),
         }
     }
 
@@ -289,7 +295,14 @@ impl Maker {
                 .map(|(k, v)| (k.to_owned(), v.to_owned()))
                 .collect::<BTreeMap<_, _>>(),
             parent: None,
-            dedup: self.one_in(3).then(|| self.of(&["x", "y\0"]).into()),
+            // Asked for before anything was freed: the clock of the one is not that of the other.
+            dedup: self.one_in(3).then(|| Dedup {
+                unless: self.one_in(3).then(|| self.of(&DEDUPS).into()),
+                asked: Moment(i64::MIN),
+                waited: Duration::from_secs(3_600),
+                instead_of: self.one_in(4).then(|| self.task_id()),
+                ..Dedup::from(self.of(&DEDUPS))
+            }),
             bound: self.one_in(4),
             status,
             created: Timestamp(self.now),

@@ -7,7 +7,7 @@ use steadfast_store::{
 
 use super::{
     Book,
-    made::{Answer, Call, IDS, KEYS, SESSIONS, id, scopes},
+    made::{Answer, Call, DEDUPS, IDS, KEYS, SESSIONS, id, owners, scopes},
 };
 
 async fn name(store: &impl Store, key: TaskKey, book: &mut Book) -> String {
@@ -65,7 +65,9 @@ pub(crate) async fn answer(
             }
             format!("new {} {mail}", lease.is_some())
         }
-        Answer::Started(Ok(Started::Existing { id, .. })) => format!("existing {id}"),
+        Answer::Started(Ok(Started::Existing { id, freed, .. })) => {
+            format!("existing {id}, freed {freed}")
+        }
         Answer::Started(Err(error)) => format!("{error:?}"),
         Answer::Turned(Ok(turned)) => {
             let names = touched(store, &turned.touched, book).await;
@@ -125,6 +127,14 @@ pub(crate) async fn all(stores: &[impl Store], book: &mut Book, now: i64, ops: u
         lines.push(format!("  history {:?}", page.events));
         lines.push(format!("  inbox {:?}", store.inbox(key, 0).await.unwrap()));
         lines.push(format!("  questions {questions:?}"));
+    }
+    for (principal, key) in
+        owners().into_iter().flat_map(|owner| DEDUPS.map(|key| (owner.clone(), key)))
+    {
+        let caller = Caller { principal, ..operator.clone() };
+        let keyed = store.keyed(caller.clone(), key.into()).await.unwrap();
+        let keyed = keyed.map(|keyed| (keyed.id, keyed.freed.is_some()));
+        lines.push(format!("{key:?} of {:?}: {keyed:?}", caller.principal));
     }
     for op in ops.saturating_sub(60)..=ops {
         if let Some(row) = store.activity(format!("t{op}")).await.unwrap() {
