@@ -91,12 +91,14 @@ impl Freed {
     /// an id look taken until its task is removed.
     pub(crate) async fn flush(&self, engine: &Engine) -> Result<(), CallError> {
         let _alone = self.writing.lock().await;
-        let calls = self.calls().unwritten.clone();
-        if calls.is_empty() {
-            return Ok(());
-        }
+        let (calls, last) = {
+            let all = self.calls();
+            let last = all.unwritten.iter().filter_map(|call| all.since.get(call)).max().copied();
+            (all.unwritten.clone(), last)
+        };
+        let Some(last) = last else { return Ok(()) };
         let freed = calls.iter().map(|call| (call.clone(), Bond::Key)).collect();
-        engine.operator().free(freed).await?;
+        engine.operator().free_since(freed, last).await?;
         let mut all = self.calls();
         // Others have come behind them.
         all.unwritten.drain(..calls.len());

@@ -5,13 +5,13 @@ mod begin;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steadfast_core::{Moment, TaskId, Timestamp};
+use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
-    Retried, SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched,
-    Turn, Turned,
+    Retried, SendTo, SessionRow, Since, Started, StateRow, Suspend, Swept, TaskKey, TaskRow,
+    Touched, Turn, Turned,
 };
 
 use self::begin::Life;
@@ -113,11 +113,11 @@ impl steadfast_store::Store for Store {
     }
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
-        Box::pin(self.write(write::StartTask::new(task)))
+        Box::pin(self.write(write::StartTask(task)))
     }
 
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, _: Moment) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.write(write::Unbind(tasks)))
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, since: Since) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.write(write::Unbind(tasks, since)))
     }
 
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {

@@ -31,7 +31,7 @@ pub(crate) use self::activity::At;
 pub(crate) use self::recall::check_memory;
 use self::{activity::Activity, inbox::Mail, question::Asked};
 pub(crate) use self::{
-    load::{Begun, fence, load, new_keys},
+    load::{Begun, Clock, fence, load, new_keys},
     needs::Needs,
     reach::Reach,
     recall::Remembered,
@@ -50,8 +50,8 @@ pub(crate) struct Work<'b> {
     pub(crate) desk: i64,
     /// The number of this batch, above which ranks are made.
     moment: i64,
-    /// When it began, by the database's clock. Nobody asks for that in a batch that is decided by memory.
-    pub(crate) clock: i64,
+    /// What time it was when it began. Nobody asks for that in a batch that is decided by memory.
+    pub(crate) clock: Option<Clock>,
     ranks: i64,
     /// What was loaded. What is in here and not in the rest does not exist.
     needs: &'b Needs,
@@ -81,7 +81,7 @@ pub(crate) struct Work<'b> {
 }
 
 impl<'b> Work<'b> {
-    fn new(desk: i64, moment: i64, clock: i64, needs: &'b Needs) -> Work<'b> {
+    fn new(desk: i64, moment: i64, clock: Option<Clock>, needs: &'b Needs) -> Work<'b> {
         Work {
             desk,
             moment,

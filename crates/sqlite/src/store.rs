@@ -9,12 +9,12 @@ use std::{
 };
 
 use rusqlite::Connection;
-use steadfast_core::{Moment, TaskId, Timestamp};
+use steadfast_core::{TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage, InboxRow, Join,
     Keyed, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume, Retried, SendTo,
-    SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
+    SessionRow, Since, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 use crate::{
@@ -209,8 +209,8 @@ impl steadfast_store::Store for Store {
         write!(self, task.bytes(), |tx| tx.start(&task))
     }
 
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>> {
-        write!(self, 0, |tx| tx.unbind(&tasks, now))
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, since: Since) -> BoxFuture<'_, Result<()>> {
+        write!(self, 0, |tx| tx.unbind(&tasks, since.moment))
     }
 
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {

@@ -2,13 +2,13 @@
 
 use std::{future::Future, sync::Arc};
 
-use steadfast_core::{Moment, TaskId, Timestamp};
+use steadfast_core::{TaskId, Timestamp};
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, After, Bond, BoxFuture, Caller, Cancel,
     Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Filter, Held, HistoryPage,
     InboxRow, Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result,
-    Resume, Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey,
+    Resume, Retried, SendTo, SessionRow, Since, Started, StateRow, Store, Suspend, Swept, TaskKey,
     TaskRow, Touched, Turn, Turned,
 };
 
@@ -92,7 +92,7 @@ impl<A: Around> Store for A {
         fn check() -> ();
         fn close() -> ();
         fn start(task: NewTask) -> Started;
-        fn unbind(tasks: Vec<(TaskId, Bond)>, now: Moment) -> ();
+        fn unbind(tasks: Vec<(TaskId, Bond)>, since: Since) -> ();
         fn claim(claim: ClaimTasks) -> Vec<Claimed>;
         fn begin(how: Parcel) -> Parcel;
         fn adopt(dead: Desk, poison: Poison) -> Adopted;

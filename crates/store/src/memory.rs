@@ -22,14 +22,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use steadfast_core::{Moment, TaskId, Timestamp};
+use steadfast_core::{TaskId, Timestamp};
 
 use self::content::Content;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Change,
     Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage,
     InboxRow, Keyed, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume,
-    Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
+    Retried, SendTo, SessionRow, Since, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
     Touched, Turn, Turned,
 };
 
@@ -198,10 +198,10 @@ impl Store for Memory {
         Box::pin(async move { self.write(|content, desk| content.start(task, Some(desk))) })
     }
 
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>> {
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, since: Since) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.write(|content, _| {
-                content.unbind(&tasks, now);
+                content.unbind(&tasks, since.moment);
                 Ok(())
             })
         })

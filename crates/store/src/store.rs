@@ -2,14 +2,14 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use steadfast_core::{Moment, TaskId, Timestamp};
+use steadfast_core::{TaskId, Timestamp};
 
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
-    Retried, SendTo, SessionRow, Started, StateRow, Suspend, Swept, TaskKey, TaskRow, Touched,
-    Turn, Turned,
+    Retried, SendTo, SessionRow, Since, Started, StateRow, Suspend, Swept, TaskKey, TaskRow,
+    Touched, Turn, Turned,
 };
 
 /// A future that can be sent to another thread.
@@ -88,8 +88,8 @@ pub trait Store: Send + Sync + 'static {
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>>;
 
     /// Frees tasks of what they are bound to. Those that are gone, not bound, or free already, are left alone.
-    /// It is `now`, unless the store has a clock that all who use it share.
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>>;
+    /// Keys are free since then.
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, since: Since) -> BoxFuture<'_, Result<()>>;
 
     /// Takes tasks from the ready pile onto this desk, raising their epoch. If the process dies
     /// before it knows, they are on a dead desk and will be adopted. One that has no version yet gets

@@ -1,6 +1,9 @@
 //! What is written to a store. Each call is one atomic commit.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use steadfast_core::{Moment, OpId, Principal, Status, TaskId, Timestamp};
 
@@ -57,10 +60,8 @@ pub struct Dedup {
     pub key: String,
     /// Another key. If a task of this principal has it that was cancelled, that is the answer as well.
     pub unless: Option<String>,
-    /// When the task was asked for, by the clock of who starts it,
-    pub asked: Moment,
-    /// and how long ago that is, for stores that many clocks meet at.
-    pub waited: Duration,
+    /// When the task was asked for.
+    pub asked: Since,
     /// A task that gives way to this one, whichever of the keys it has, and freed or not.
     pub instead_of: Option<TaskId>,
 }
@@ -68,9 +69,18 @@ pub struct Dedup {
 impl<S: Into<String>> From<S> for Dedup {
     /// Asked for just now, by one key: what was freed is free.
     fn from(key: S) -> Dedup {
-        let (asked, waited) = (Moment::MAX, Duration::ZERO);
-        Dedup { key: key.into(), unless: None, asked, waited, instead_of: None }
+        let asked = Since { moment: Moment::MAX, instant: Instant::now() };
+        Dedup { key: key.into(), unless: None, asked, instead_of: None }
     }
+}
+
+/// A point in time that has passed, as the process knows it that saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// By its clock, for stores whose processes have one clock.
+    pub moment: Moment,
+    /// By how long ago it is, for stores that many clocks meet at and that have one of their own.
+    pub instant: Instant,
 }
 
 /// Who has a dedup key.
@@ -356,8 +366,8 @@ pub struct Cancel {
     pub tell: Vec<u8>,
     /// When it may be removed.
     pub expires: Option<Timestamp>,
-    /// Its dedup key is freed by it, now.
-    pub frees: Option<Moment>,
+    /// Its dedup key is freed by it.
+    pub frees: Option<Since>,
 }
 
 /// How to suspend.

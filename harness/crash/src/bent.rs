@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use steadfast_core::{Message, Moment, TaskId, Timestamp};
+use steadfast_core::{Message, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Changes,
     ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage, InboxRow,
     Join, Keyed, ListPage, NewTask, Order, Parcel, Poison, Posted, QuestionRow, Result, Resume,
-    Retried, SendTo, SessionRow, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
+    Retried, SendTo, SessionRow, Since, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
     Touched, Turn, Turned,
 };
 
@@ -210,8 +210,8 @@ impl<S: Store + ?Sized> Store for Bent<S> {
         }
         Box::pin(self.around(self.inner.start(task)))
     }
-    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, now: Moment) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.around(self.inner.unbind(tasks, now)))
+    fn unbind(&self, tasks: Vec<(TaskId, Bond)>, since: Since) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.around(self.inner.unbind(tasks, since)))
     }
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>> {
         Box::pin(self.around(self.inner.claim(claim)))

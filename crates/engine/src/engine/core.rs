@@ -7,10 +7,11 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use steadfast_core::{Json, TaskId, Timestamp};
-use steadfast_store::{Lease, Store, TaskKey, Touched};
+use steadfast_store::{Lease, Since, Store, TaskKey, Touched};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -60,6 +61,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// When something was that has passed, as stores want to know it.
+    pub(crate) fn since(&self, instant: Instant) -> Since {
+        Since { moment: self.world.moment().minus(instant.elapsed()), instant }
+    }
+
     pub(super) fn new(
         store: Arc<dyn Store>,
         world: Arc<dyn World>,

@@ -1,5 +1,7 @@
 //! Cancelling.
 
+use std::time::Instant;
+
 use steadfast_core::{Event, Failure, FailureKind, Record, TaskId, Timestamp, Ttl, View, encode};
 use steadfast_store::{Caller, Cancel, TaskRow};
 
@@ -91,7 +93,7 @@ impl Tasks {
         let about: blob::About = blob::read(&row.about).unwrap_or_default();
         let view = View { reason: reason.clone(), ..blob::read_view(&row.view) };
         let mut cancel = cancel_write(reason, self.core.world.now(), about.retention);
-        cancel.frees = frees.then(|| self.core.world.moment());
+        cancel.frees = frees.then(|| self.core.since(Instant::now()));
         // What it last said of itself stays to be seen.
         cancel.view = blob::write(&View { failure: None, retry_at: None, ..view });
         let touched = self.core.store.cancel(caller, row.id.clone(), cancel).await;

@@ -11,7 +11,7 @@ mod rerun;
 mod start;
 mod wait;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 pub(crate) use cancel::cancel_write;
 pub use error::CallError;
@@ -156,8 +156,14 @@ impl Tasks {
     }
 
     /// Frees tasks of what they are bound to: their key can be used again, or they outlive the process
-    /// that they were started for. Those that are gone, or not bound, are left alone.
+    /// that they were started for. Those that are gone, or not bound, are left alone. Keys are free for those
+    /// who [ask](Start::asked) from now on.
     pub async fn free(&self, tasks: Vec<(TaskId, Bond)>) -> Result<()> {
+        self.free_since(tasks, Instant::now()).await
+    }
+
+    /// The same, but that it is so since a time that has passed.
+    pub async fn free_since(&self, tasks: Vec<(TaskId, Bond)>, since: Instant) -> Result<()> {
         let whole = self.clone();
         finish(&self.core, async move {
             let of_process: Vec<TaskId> = tasks
@@ -165,12 +171,8 @@ impl Tasks {
                 .filter(|(_, bond)| *bond == Bond::Desk)
                 .map(|(id, _)| id.clone())
                 .collect();
-            whole
-                .core
-                .store
-                .unbind(tasks, whole.core.world.moment())
-                .await
-                .map_err(CallError::Store)?;
+            let since = whole.core.since(since);
+            whole.core.store.unbind(tasks, since).await.map_err(CallError::Store)?;
             for id in of_process {
                 if let Some(nudge) = whole.core.by_id().get(&id) {
                     nudge.set(Nudge::LOOK);

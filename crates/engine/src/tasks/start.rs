@@ -276,10 +276,8 @@ impl Start {
             owner: self.tasks.principal.clone(),
             dedup: key.map(|key| {
                 let unless = self.taken_back_by.as_deref().map(request_key);
-                let now = core.world.moment();
-                let waited = self.asked.map_or(Duration::ZERO, |at| at.elapsed());
-                let (asked, instead_of) = (now.minus(waited), self.instead_of);
-                Dedup { key, unless, asked, waited, instead_of }
+                let asked = core.since(self.asked.unwrap_or_else(Instant::now));
+                Dedup { key, unless, asked, instead_of: self.instead_of }
             }),
             bound: self.bound,
             wake,

@@ -228,12 +228,28 @@ impl Call<'_> {
             }
             return Ok(same);
         }
+        if same && info.status.is_terminal() && self.was_freed_since(&info.id).await? {
+            return Ok(false);
+        }
         let taken_up = self
             .request
             .session
             .as_ref()
             .is_some_and(|session| session.has_taken_up(info.id.as_str()));
         Ok(!is_taken_back(&info) && (same || !taken_up))
+    }
+
+    /// Whether it was written down only now that a call was answered before this request came.
+    async fn was_freed_since(&self, id: &TaskId) -> Result<bool, RpcError> {
+        let Some(session) = &self.request.session else { return Ok(false) };
+        let key = request_key(session, self.request.id);
+        Ok(match self.tasks().keyed(&key).await.map_err(task_error)? {
+            Some(Keyed { id: holder, freed: Some(ago) }) if holder == *id => {
+                ago > self.request.asked.elapsed()
+            }
+            Some(Keyed { id: holder, freed: None }) if holder == *id => false,
+            _ => true,
+        })
     }
 
     fn fingerprint(&self) -> u64 {

@@ -1,5 +1,7 @@
 //! Loading and locking what a batch involves, in one trip.
 
+use std::time::{Duration, Instant};
+
 use tokio_postgres::{Error, Row};
 
 use super::{
@@ -153,8 +155,30 @@ pub(crate) struct Stamp {
     pub(crate) moment: i64,
     /// Of the rows that it writes.
     pub(crate) version: Version,
-    /// When it began, by the database's clock.
-    pub(crate) clock: i64,
+    /// What time it was when it began.
+    pub(crate) clock: Clock,
+}
+
+/// A moment by the database's clock, in microseconds, and one by ours that was not later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) theirs: i64,
+    pub(crate) ours: Instant,
+}
+
+impl Clock {
+    /// What time it was there at the latest when it was this here.
+    pub(crate) fn at_the_latest(&self, instant: Instant) -> i64 {
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        self.theirs
+            .saturating_sub(micros(self.ours.saturating_duration_since(instant)))
+            .saturating_add(micros(instant.saturating_duration_since(self.ours)))
+    }
+
+    /// How long before it something was that has its time from there.
+    pub(crate) fn since(&self, theirs: i64) -> Duration {
+        Duration::from_micros(u64::try_from(self.theirs.saturating_sub(theirs)).unwrap_or(0))
+    }
 }
 
 /// What was loaded: the batch to work on, and its stamp; `None` if the desk is dead.
@@ -233,6 +257,7 @@ pub(crate) async fn load<'b>(
     let task_keys = add(new_tasks > 0, TASK_KEYS, &[&new_tasks]);
     let activity_keys = add(new_activities > 0, ACTIVITY_KEYS, &[&new_activities]);
 
+    let ours = Instant::now();
     let mut rows = pipe.run(conn).await?;
     let mut take =
         |at: Option<usize>| at.map(|at| std::mem::take(&mut rows[at])).unwrap_or_default();
@@ -241,13 +266,13 @@ pub(crate) async fn load<'b>(
         Begun::New { desk, .. } | Begun::Joined { desk, .. } => match take(fence).first() {
             Some(row) => {
                 let (number, moment) = (row.try_get(0)?, row.try_get(1)?);
-                let (version, clock) = (row.try_get(2)?, row.try_get(3)?);
+                let (version, clock) = (row.try_get(2)?, Clock { theirs: row.try_get(3)?, ours });
                 (desk, Stamp { number, moment, version, clock })
             }
             None => return Ok(None),
         },
     };
-    let mut work = Work::new(desk, stamp.moment, stamp.clock, needs);
+    let mut work = Work::new(desk, stamp.moment, Some(stamp.clock), needs);
     for row in take(tasks) {
         let mut task = task(&row)?;
         if task.place == Place::Desk(desk) {

@@ -147,7 +147,7 @@ impl<'b> Work<'b> {
         needs: &'b Needs,
         new_keys: std::collections::VecDeque<i64>,
     ) -> Option<Work<'b>> {
-        let mut work = Work::new(desk, 0, 0, needs);
+        let mut work = Work::new(desk, 0, None, needs);
         work.new_keys = new_keys;
         for key in &needs.keys {
             let task = needs.cards.get(key)?.recall(*key, desk)?;

@@ -1,6 +1,6 @@
 //! A task as its batch sees it, and how it is found.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use steadfast_core::{OpId, Status, TaskId, Timestamp};
 use steadfast_store::{Caller, NewTask, Refusal};
@@ -313,12 +313,12 @@ impl<'b> Work<'b> {
         self.changed();
     }
 
-    /// Others may have a task's dedup key who ask for it from now on.
-    pub(crate) fn free_dedup(&mut self, key: i64) {
+    /// Others may have a task's dedup key who have asked for it after this.
+    pub(crate) fn free_dedup(&mut self, key: i64, since: Instant) {
         let clock = self.clock;
         let Some(task) = self.tasks.get_mut(&key) else { return };
         if task.dedup.is_some() && task.freed.is_none() {
-            task.freed = Some(clock);
+            task.freed = clock.map(|clock| clock.at_the_latest(since));
             task.dirty = true;
             self.changed();
         }

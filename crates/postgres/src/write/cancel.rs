@@ -53,8 +53,8 @@ impl<'b> Work<'b> {
             task.view = Some(&cancel.view);
             task.outcome = Some(&cancel.end);
         });
-        if cancel.frees.is_some() {
-            self.free_dedup(key);
+        if let Some(since) = cancel.frees {
+            self.free_dedup(key, since.instant);
         }
         match place {
             // Who holds it is to stop first.

@@ -1,7 +1,5 @@
 //! The effects of a turn that was found good.
 
-use std::time::Duration;
-
 use steadfast_core::{OpId, Timestamp};
 use steadfast_store::{Effect, NewTask, Parent, SESSION_SCOPE, Started, TaskKey};
 
@@ -101,7 +99,7 @@ impl<'b> Work<'b> {
         let op: OpId = parent.op;
         let waits = child.wake.is_some_and(|wake| wake > child.created);
         let parent = Parent { key: TaskKey(key), ..parent };
-        match self.start(child, Some(parent), None, Duration::ZERO) {
+        match self.start(child, Some(parent), None) {
             Ok(Started::New { key, .. }) => {
                 if !waits {
                     by.touch(key.0, false);

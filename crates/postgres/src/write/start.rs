@@ -1,12 +1,9 @@
 //! Starting a task, and freeing it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use steadfast_core::{Status, TaskId};
-use steadfast_store::{Bond, Dedup, Lease, NewTask, Parent, Refusal, Started, TaskKey};
+use steadfast_store::{Bond, Dedup, Lease, NewTask, Parent, Refusal, Since, Started, TaskKey};
 
 use crate::{
     lane::Cards,
@@ -15,30 +12,21 @@ use crate::{
     work::{Done, Needs, Place, Reach, Task, Work},
 };
 
-pub(crate) struct StartTask {
-    task: NewTask,
-    since: Instant,
-}
-
-impl StartTask {
-    pub(crate) fn new(task: NewTask) -> StartTask {
-        StartTask { task, since: Instant::now() }
-    }
-}
+pub(crate) struct StartTask(pub(crate) NewTask);
 
 impl Apply for StartTask {
     type Answer = Started;
 
     fn needs(&self, needs: &mut Needs, _: &Cards) {
-        needs.start(&self.task);
+        needs.start(&self.0);
     }
 
     fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Started> {
-        work.start(&self.task, self.task.parent, Some(work.desk), self.since.elapsed())
+        work.start(&self.0, self.0.parent, Some(work.desk))
     }
 
     fn bytes(&self) -> usize {
-        self.task.bytes()
+        self.0.bytes()
     }
 
     /// Who asked for it may have asked another process since, and be done with it.
@@ -65,14 +53,12 @@ impl Needs {
 }
 
 impl<'b> Work<'b> {
-    /// Starts a task, held by `desk` if it asks for that and there is one. It has been on its way here for
-    /// so long.
+    /// Starts a task, held by `desk` if it asks for that and there is one.
     pub(crate) fn start(
         &mut self,
         new: &'b NewTask,
         parent: Option<Parent>,
         desk: Option<i64>,
-        on_its_way: Duration,
     ) -> Done<Started> {
         let owner = row::owner(&new.owner);
         let mut old = None;
@@ -80,13 +66,13 @@ impl<'b> Work<'b> {
             if let Some(unless) = &dedup.unless
                 && let Some(taken_back) = self.by_dedup(owner, unless)?
                 && self.task(taken_back)?.is_some_and(|task| task.status == Status::Cancelled)
-                && let Some(existing) = self.stands(taken_back, new, dedup, on_its_way)?
+                && let Some(existing) = self.stands(taken_back, new, dedup)?
             {
                 return Ok(existing);
             }
             old = self.by_dedup(owner, &dedup.key)?;
             if let Some(old) = old
-                && let Some(existing) = self.stands(old, new, dedup, on_its_way)?
+                && let Some(existing) = self.stands(old, new, dedup)?
             {
                 return Ok(existing);
             }
@@ -121,22 +107,15 @@ impl<'b> Work<'b> {
 
     /// What is answered if the task that has a key of a new one does not give way to that.
     ///
-    /// The clock was read before this, and how long the new one has waited is known since: so it counts as
-    /// asked for before the other was freed unless that is certain not to be so.
-    fn stands(
-        &mut self,
-        key: i64,
-        new: &NewTask,
-        dedup: &Dedup,
-        on_its_way: Duration,
-    ) -> Done<Option<Started>> {
+    /// The clock was read before this, and how long the new one has waited is looked at after it. So that counts
+    /// as asked for before the other was freed, unless it is certain that it was not.
+    fn stands(&mut self, key: i64, new: &NewTask, dedup: &Dedup) -> Done<Option<Started>> {
         let clock = self.clock;
         let Some(task) = self.task(key)? else { return Ok(None) };
         let id = TaskId::new(&task.id).unwrap_or_else(|_| new.id.clone());
-        let waited = (dedup.waited + on_its_way).as_micros();
-        let since_freed = |freed: i64| u128::try_from(clock.saturating_sub(freed)).unwrap_or(0);
+        let freed_for = task.freed.zip(clock).map(|(freed, clock)| clock.since(freed));
         let gives_way = task.has_expired(new.created)
-            || task.freed.is_some_and(|freed| since_freed(freed) > waited)
+            || freed_for.is_some_and(|freed_for| freed_for > dedup.asked.instant.elapsed())
             || dedup.instead_of.as_ref() == Some(&id);
         let freed = task.freed.is_some();
         Ok((!gives_way).then_some(Started::Existing { key: TaskKey(key), id, freed }))
@@ -168,7 +147,7 @@ fn build<'b>(
     }
 }
 
-pub(crate) struct Unbind(pub(crate) Vec<(TaskId, Bond)>);
+pub(crate) struct Unbind(pub(crate) Vec<(TaskId, Bond)>, pub(crate) Since);
 
 impl Apply for Unbind {
     type Answer = ();
@@ -181,7 +160,7 @@ impl Apply for Unbind {
         for (id, bond) in &self.0 {
             let Some(key) = work.by_id(id)? else { continue };
             match bond {
-                Bond::Key => work.free_dedup(key),
+                Bond::Key => work.free_dedup(key, self.1.instant),
                 Bond::Desk => {
                     if let Some(task) = work.task(key)?
                         && task.bound.take().is_some()

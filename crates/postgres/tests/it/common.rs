@@ -1,8 +1,10 @@
 //! Small tasks and turns.
 
-use steadfast_core::{Principal, Status, TaskId, Timestamp};
+use std::time::{Duration, Instant};
+
+use steadfast_core::{Moment, Principal, Status, TaskId, Timestamp};
 use steadfast_postgres::Store;
-use steadfast_store::{After, Caller, Lease, NewTask, Started, Store as _, Turn};
+use steadfast_store::{After, Caller, Lease, NewTask, Since, Started, Store as _, Turn};
 
 pub(crate) fn id(text: &str) -> TaskId {
     TaskId::new(text).unwrap()
@@ -61,4 +63,11 @@ pub(crate) async fn history(store: &Store, lease: Lease) -> Vec<String> {
         .await
         .unwrap();
     page.events.into_iter().map(|(_, body)| String::from_utf8(body).unwrap()).collect()
+}
+
+/// So many seconds ago.
+pub(crate) fn since(seconds: u64) -> Since {
+    let ago = Duration::from_secs(seconds);
+    let instant = Instant::now().checked_sub(ago).expect("there was such a time");
+    Since { moment: Moment(0).minus(ago), instant }
 }

@@ -13,7 +13,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use steadfast_core::Moment;
 use steadfast_postgres::{Options, Store, testing};
 use steadfast_store::{Disk, Lease, Memory, Store as _};
 
@@ -65,7 +64,7 @@ async fn together(
     book: &Book,
 ) -> Vec<Answer> {
     let hold = testing::hold(options, store.desk()).await.unwrap();
-    let first = store.unbind(vec![], Moment(0));
+    let first = store.unbind(vec![], crate::common::since(0));
     let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         drop(hold);

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_core::Moment;
 use steadfast_postgres::{Options, Store, testing, testing::Setup};
 use steadfast_store::{Error, Lease, Store as _};
 
@@ -139,7 +138,7 @@ async fn one_that_can_not_be_written_fails_alone() {
         drop(hold);
     };
     let (none, a, b, c, ()) = tokio::join!(
-        store.unbind(vec![], Moment(0)),
+        store.unbind(vec![], crate::common::since(0)),
         take(0, "a"),
         take(1, "bad"),
         take(2, "c"),

@@ -56,8 +56,8 @@ impl Tx<'_> {
                 key
             ],
         )?;
-        if let Some(now) = cancel.frees {
-            self.free_key(key, now)?;
+        if let Some(since) = cancel.frees {
+            self.free_key(key, since.moment)?;
         }
         self.tell_parent(key, &cancel.tell, by)
     }

@@ -73,7 +73,7 @@ impl Tx<'_> {
         Ok(Started::New { key: TaskKey(key), lease, mail })
     }
 
-    pub(crate) fn unbind(&mut self, tasks: &[(TaskId, Bond)], now: Moment) -> Done<()> {
+    pub(crate) fn unbind(&mut self, tasks: &[(TaskId, Bond)], since: Moment) -> Done<()> {
         for (id, bond) in tasks {
             let sql = "SELECT key FROM task WHERE id = ?";
             let Some(key) = self.first(sql, [id.as_str()], |r| r.get::<_, i64>(0))? else {
@@ -81,7 +81,7 @@ impl Tx<'_> {
             };
             // Nothing that a card remembers.
             match bond {
-                Bond::Key => self.free_key(key, now)?,
+                Bond::Key => self.free_key(key, since)?,
                 Bond::Desk => {
                     let sql = "UPDATE task SET bound = NULL WHERE key = ? AND bound IS NOT NULL";
                     self.run(sql, [key])?;
@@ -91,10 +91,10 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Others may have its key who ask for it from now on.
-    pub(super) fn free_key(&mut self, key: i64, now: Moment) -> rusqlite::Result<()> {
+    /// Others may have its key who have asked for it after this.
+    pub(super) fn free_key(&mut self, key: i64, since: Moment) -> rusqlite::Result<()> {
         let sql = "UPDATE task SET freed = ? WHERE key = ? AND dedup IS NOT NULL AND freed IS NULL";
-        self.run(sql, [now.0, key]).map(drop)
+        self.run(sql, [since.0, key]).map(drop)
     }
 
     /// The task that has this key of a new one.
@@ -105,7 +105,7 @@ impl Tx<'_> {
             let (id, freed) = (row::id(r, 1)?, r.get::<_, Option<i64>>(4)?);
             let expired = r.get::<_, Option<i64>>(3)?.is_some_and(|at| at <= new.created.0);
             let gives_way = expired
-                || freed.is_some_and(|freed| freed < dedup.asked.0)
+                || freed.is_some_and(|freed| freed < dedup.asked.moment.0)
                 || dedup.instead_of.as_ref() == Some(&id);
             let (key, status) = (r.get(0)?, row::status(r, 2)?);
             Ok(Same { key, id, status, freed: freed.is_some(), gives_way })

@@ -46,10 +46,10 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Others may have its key who ask for it from now on.
-    pub(super) fn free(&mut self, now: Moment) {
+    /// Others may have its key who have asked for it after this.
+    pub(super) fn free(&mut self, since: Moment) {
         if self.dedup.is_some() {
-            self.freed.get_or_insert(now);
+            self.freed.get_or_insert(since);
         }
     }
 }

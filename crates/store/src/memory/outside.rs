@@ -131,8 +131,8 @@ impl Content {
         by.touch(Touched { key, here: place == Place::Desk(by.desk) });
         task.history.push(cancel.event);
         task.clear_inbox();
-        if let Some(now) = cancel.frees {
-            task.free(now);
+        if let Some(since) = cancel.frees {
+            task.free(since.moment);
         }
         self.edit(key, |row| {
             row.status = Status::Cancelled;

@@ -64,7 +64,7 @@ impl Content {
         let holder = |key: &String| {
             let task = self.tasks.get(self.dedup.get(&(new.owner.clone(), key.clone()))?)?;
             let gives_way = expired(&task.row, new.created)
-                || task.freed.is_some_and(|freed| freed < dedup.asked)
+                || task.freed.is_some_and(|freed| freed < dedup.asked.moment)
                 || dedup.instead_of.as_ref() == Some(&task.row.id);
             Some(task).filter(|_| !gives_way)
         };
@@ -74,14 +74,14 @@ impl Content {
             .or_else(|| holder(&dedup.key))
     }
 
-    pub(super) fn unbind(&mut self, tasks: &[(TaskId, Bond)], now: Moment) {
+    pub(super) fn unbind(&mut self, tasks: &[(TaskId, Bond)], since: Moment) {
         for (id, bond) in tasks {
             let Some(task) = self.ids.get(id).and_then(|key| self.tasks.get_mut(key)) else {
                 continue;
             };
             match bond {
                 Bond::Desk => task.row.bound = None,
-                Bond::Key => task.free(now),
+                Bond::Key => task.free(since),
             }
         }
     }

@@ -216,7 +216,7 @@ pub async fn a_closed_handle_changes_nothing<F: Fixture>(fixture: &F) {
         one.start(task("b")).await.err(),
         one.claim(wanted(0, 9)).await.err(),
         one.claim_activities(work(0)).await.err(),
-        one.unbind(vec![(id("a"), Bond::Desk)], at(1).into()).await.err(),
+        one.unbind(vec![(id("a"), Bond::Desk)], since(1)).await.err(),
         one.cancel(operator(0), id("a"), cancel(1)).await.err(),
         one.adopt(two.desk(), poison(1)).await.err(),
         one.touch_session("s".into(), at(9)).await.err(),

@@ -6,8 +6,8 @@ use steadfast_core::{OpId, Principal, Status, TaskId, Timestamp};
 
 use crate::{
     After, Caller, Cancel, ClaimActivities, ClaimTasks, Claimed, Effect, Error, Filter, InboxRow,
-    Lease, NewTask, Parent, Poison, Refusal, Result, Resume, SendTo, Started, Store, Suspend,
-    TaskKey, TaskRow, Touched, Turn, Turned,
+    Lease, NewTask, Parent, Poison, Refusal, Result, Resume, SendTo, Since, Started, Store,
+    Suspend, TaskKey, TaskRow, Touched, Turn, Turned,
 };
 
 /// A time: `n` milliseconds into the test.
@@ -198,6 +198,11 @@ pub(super) fn letter(to: &str, body: &str) -> SendTo {
 pub(super) async fn send(store: &impl Store, to: &str, body: &str) -> Touched {
     let sent = store.send(operator(0), letter(to, body)).await.expect("a message can be sent");
     sent.expect("the task is there")
+}
+
+/// By one clock it is `at(n)`, by the other now.
+pub(super) fn since(n: i64) -> Since {
+    Since { moment: at(n).into(), instant: std::time::Instant::now() }
 }
 
 /// A cancel at `at(n)`.

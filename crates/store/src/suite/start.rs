@@ -1,13 +1,16 @@
 //! Starting tasks.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use steadfast_core::{Moment, OpId, Status, Timestamp};
 
 use super::{Fixture, make::*};
 use crate::{
-    Bond, Caller, Cancel, Dedup, Keyed, Lease, NewTask, Parent, Refusal, Started, Store, TaskKey,
-    TaskRow,
+    Bond, Caller, Cancel, Dedup, Keyed, Lease, NewTask, Parent, Refusal, Since, Started, Store,
+    TaskKey, TaskRow,
 };
 
 /// Every field comes back as it was given.
@@ -174,7 +177,9 @@ fn deduped(name: &str) -> NewTask {
 
 /// Asked for so long ago that whatever was freed was freed after that.
 fn long_ago(key: &str) -> Dedup {
-    Dedup { asked: Moment(i64::MIN), waited: Duration::from_secs(600), ..Dedup::from(key) }
+    let (moment, long) = (Moment(i64::MIN), Duration::from_secs(600));
+    let instant = Instant::now().checked_sub(long).expect("there was such a time");
+    Dedup { asked: Since { moment, instant }, ..Dedup::from(key) }
 }
 
 /// The same, asked for that long ago.
@@ -267,7 +272,7 @@ pub async fn a_task_is_found_by_its_dedup_key<F: Fixture>(fixture: &F) {
     assert_eq!(keyed(by("bob", 4)).await, None);
     assert_eq!(keyed(operator(4)).await, held_by("b"));
     assert_eq!(store.keyed(by("ann", 4), "twice".into()).await.unwrap(), None);
-    store.unbind(vec![(id("b"), Bond::Key)], now(2)).await.unwrap();
+    store.unbind(vec![(id("b"), Bond::Key)], since(2)).await.unwrap();
     let Some(Keyed { freed: Some(_), .. }) = keyed(operator(4)).await else { panic!() };
 }
 
@@ -277,11 +282,11 @@ pub async fn a_freed_dedup_key_can_be_used_again<F: Fixture>(fixture: &F) {
     let first = hold(&store, deduped("a")).await;
     let before = get(&store, "a").await;
     let freed = vec![(id("a"), Bond::Key), (id("nobody"), Bond::Key), (id("a"), Bond::Desk)];
-    store.unbind(freed.clone(), now(1)).await.unwrap();
+    store.unbind(freed.clone(), since(1)).await.unwrap();
     assert_eq!(get(&store, "a").await, before);
     let second = start_after_free(&store, NewTask { created: at(2), ..deduped("b") }).await;
     // Freed once more, or gone, the first takes nothing from the second.
-    store.unbind(freed, now(3)).await.unwrap();
+    store.unbind(freed, since(3)).await.unwrap();
     take(&store, end(first)).await;
     store.purge(operator(0), id("a")).await.unwrap();
     assert_eq!(existing(&store, deduped("c")).await, second);
@@ -292,10 +297,10 @@ pub async fn who_asked_before_a_key_was_freed_finds_its_task<F: Fixture>(fixture
     let (one, two) = (fixture.open().await, fixture.open().await);
     let first = hold(&one, deduped("a")).await;
     take(&one, end(first)).await;
-    one.unbind(vec![(id("a"), Bond::Key)], now(5)).await.unwrap();
+    one.unbind(vec![(id("a"), Bond::Key)], since(5)).await.unwrap();
     assert_eq!(found(&two, NewTask { created: at(6), ..waited("b") }).await, (first.key, true));
     // That it is freed once more changes nothing for who asks then.
-    one.unbind(vec![(id("a"), Bond::Key)], now(9)).await.unwrap();
+    one.unbind(vec![(id("a"), Bond::Key)], since(9)).await.unwrap();
     let second = start_after_free(&two, NewTask { created: at(7), ..deduped("c") }).await;
     assert_eq!(existing(&one, NewTask { created: at(8), ..waited("d") }).await, second);
     assert_eq!(refused(two.get(operator(0), id("b")).await), Refusal::Unknown);
@@ -312,7 +317,7 @@ pub async fn a_task_has_the_key_of_the_one_it_is_instead_of<F: Fixture>(fixture:
     assert_eq!(existing(&store, instead("b", "other")).await, first);
     let second = start(&store, instead("b", "a")).await;
     assert_eq!(existing(&store, instead("c", "a")).await, second);
-    store.unbind(vec![(id("a"), Bond::Key), (id("b"), Bond::Key)], now(1)).await.unwrap();
+    store.unbind(vec![(id("a"), Bond::Key), (id("b"), Bond::Key)], since(1)).await.unwrap();
     let third = start(&store, instead("c", "b")).await;
     assert_eq!(existing(&store, waited("d")).await, third);
 }
@@ -345,12 +350,8 @@ pub async fn a_start_finds_that_it_was_taken_back_under_another_key<F: Fixture>(
     start_after_free(&two, NewTask { created: at(3), ..unless("e", "new".into()) }).await;
 }
 
-fn now(n: i64) -> Moment {
-    at(n).into()
-}
-
 async fn store_free(store: &impl Store, name: &str) {
-    store.unbind(vec![(id(name), Bond::Key)], now(1)).await.unwrap();
+    store.unbind(vec![(id(name), Bond::Key)], since(1)).await.unwrap();
 }
 
 /// Or leaves it as it is.
@@ -361,7 +362,7 @@ pub async fn a_cancel_frees_the_key_if_it_says_so<F: Fixture>(fixture: &F) {
     assert_eq!(existing(&store, waited("b")).await, first);
     let other = |name: &str| NewTask { owner: Some(who("bob")), ..waited(name) };
     let second = start(&store, other("b")).await;
-    let frees = Cancel { frees: Some(now(1)), ..cancel(1) };
+    let frees = Cancel { frees: Some(since(1)), ..cancel(1) };
     store.cancel(operator(0), id("b"), frees).await.unwrap();
     assert_eq!(found(&store, other("c")).await, (second, true));
     let later = NewTask { created: at(2), owner: Some(who("bob")), ..deduped("c") };
@@ -379,7 +380,7 @@ pub async fn a_bound_task_says_whose_it_is<F: Fixture>(fixture: &F) {
     assert_eq!(get(&one, "c").await.bound, None);
     let claimed = claim(&two, 9).await;
     assert_eq!(claimed[0].row.bound, Some(one.desk()));
-    one.unbind(vec![(id("a"), Bond::Desk)], now(1)).await.unwrap();
+    one.unbind(vec![(id("a"), Bond::Desk)], since(1)).await.unwrap();
     assert_eq!(get(&two, "a").await.bound, None);
     assert_eq!(get(&two, "a").await.desk, Some(two.desk()));
     take(&two, turn(claimed[0].lease())).await;

@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use crate::server::database_port;
@@ -24,6 +25,8 @@ struct State {
     deaf: AtomicBool,
     /// What deaf ears were told.
     unheard: AtomicUsize,
+    /// What the process has said and was not passed on yet, if that is held up.
+    held: Mutex<Option<Vec<u8>>>,
     connections: Mutex<Vec<TcpStream>>,
 }
 
@@ -56,6 +59,21 @@ impl Between {
         self.state.deaf.store(true, Ordering::SeqCst);
     }
 
+    /// Holds up what the process says to its database, or passes it on.
+    pub(crate) fn hold(&self, hold: bool) {
+        *self.state.held.lock().unwrap() = hold.then(Vec::new);
+    }
+
+    /// Waits until something that is held up has this in it.
+    pub(crate) fn until_held(&self, text: &str) {
+        let begun = Instant::now();
+        let is_in = |held: &Vec<u8>| held.windows(text.len()).any(|part| part == text.as_bytes());
+        while !self.state.held.lock().unwrap().as_ref().is_some_and(is_in) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "nobody says {text}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// How much was not heard.
     pub(crate) fn unheard(&self) -> usize {
         self.state.unheard.load(Ordering::SeqCst)
@@ -73,13 +91,31 @@ fn pass(client: TcpStream, state: &Arc<State>) {
         }
         connections.extend([client.try_clone(), server.try_clone()].into_iter().flatten());
     }
+    let holds = state.clone();
     thread::spawn(move || {
-        let (mut from, mut to) = (from_client, to_server);
-        let _ = std::io::copy(&mut from, &mut to);
-        let _ = to.shutdown(Shutdown::Both);
+        let _ = say(from_client, &to_server, &holds);
+        let _ = to_server.shutdown(Shutdown::Both);
     });
     let _ = hear(server, &client, state);
     let _ = client.shutdown(Shutdown::Both);
+}
+
+/// Passes on what the process says, or waits with it.
+fn say(mut from: TcpStream, mut to: &TcpStream, state: &State) -> std::io::Result<()> {
+    let mut bytes = [0; 64 * 1024];
+    loop {
+        let read = from.read(&mut bytes)?;
+        if read == 0 {
+            return Ok(());
+        }
+        if let Some(held) = state.held.lock().unwrap().as_mut() {
+            held.extend_from_slice(&bytes[..read]);
+        }
+        while state.held.lock().unwrap().is_some() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        to.write_all(&bytes[..read])?;
+    }
 }
 
 /// Passes on what the database says, message by message: a letter, a length, and so much more.

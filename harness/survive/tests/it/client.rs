@@ -144,9 +144,7 @@ impl Client {
         arguments: Value,
         meanwhile: impl FnOnce(),
     ) -> Response {
-        let params = json!({ "name": tool, "arguments": arguments });
-        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-        let text = self.text(to, "POST", "", &body.to_string());
+        let text = self.call_text(to, id, tool, arguments);
         let (most, last) = text.as_bytes().split_at(text.len() - 1);
         let mut stream = TcpStream::connect(to).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -154,6 +152,26 @@ impl Client {
         meanwhile();
         stream.write_all(last).unwrap();
         Response::read(BufReader::new(stream))
+    }
+
+    /// Calls a tool, and looks for the response later. The request is in the server's socket by then.
+    pub(crate) fn call_ahead(
+        &self,
+        to: SocketAddr,
+        id: Value,
+        tool: &str,
+        arguments: Value,
+    ) -> impl FnOnce() -> Response + use<> {
+        let mut stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(self.call_text(to, id, tool, arguments).as_bytes()).unwrap();
+        || Response::read(BufReader::new(stream))
+    }
+
+    fn call_text(&self, to: SocketAddr, id: Value, tool: &str, arguments: Value) -> String {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        self.text(to, "POST", "", &body.to_string())
     }
 
     pub(crate) fn request(

@@ -19,6 +19,8 @@ on_each_store!(
     a_task_of_2025_is_asked_for_in_the_other_and_answered_in_the_first,
     a_cancel_reaches_a_step_that_runs_in_the_other,
     a_cancel_that_overtakes_its_call_in_the_other_wins,
+    a_copy_of_a_request_that_waited_in_a_process_that_stood_still_does_nothing,
+    nor_does_one_of_a_request_that_was_taken_back_meanwhile,
     a_call_whose_process_is_killed_is_taken_up_in_the_other,
     who_listens_in_the_other_hears_of_it,
     the_same_key_is_the_same_call_in_both,
@@ -139,6 +141,47 @@ fn a_cancel_that_overtakes_its_call_in_the_other_wins(place: Place) {
     assert_eq!(text(&done["result"]), "6");
 }
 
+/// So long that it is told from a machine that is busy.
+const STILL: Duration = Duration::from_millis(1_500);
+
+/// Its client has made it again elsewhere, and has the answer. Who counts its requests anew is no such copy.
+fn a_copy_of_a_request_that_waited_in_a_process_that_stood_still_does_nothing(place: Place) {
+    let (one, two) = pair(place, LONG);
+    let client = Client::connect(two.address, "2025-11-25");
+    let number = |number: u64| json!({ "number": number });
+    one.stop();
+    let copy = client.call_ahead(one.address(), json!(1), "short", number(5));
+    let done = client.call(two.address, json!(1), "short", number(5)).last();
+    assert_eq!(text(&done["result"]), "5");
+    thread::sleep(STILL);
+    one.go_on();
+    assert_eq!(copy().last()["result"], done["result"]);
+    assert_eq!(one.count("short"), 1);
+    for asked in [5, 6, 6] {
+        let done = client.call(two.address, json!(1), "short", number(asked)).last();
+        assert_eq!(text(&done["result"]), asked.to_string());
+    }
+    assert_eq!(one.count("short"), 4);
+}
+
+fn nor_does_one_of_a_request_that_was_taken_back_meanwhile(place: Place) {
+    let (one, two) = pair(place, LONG);
+    let client = Client::connect(two.address, "2025-11-25");
+    one.stop();
+    let copy = client.call_ahead(one.address(), json!(1), "hang", json!({}));
+    let call = client.call(two.address, json!(1), "hang", json!({}));
+    one.until("hangs", 1);
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                         "params": { "requestId": 1 } });
+    client.say(two.address, &cancel);
+    assert_eq!(call.rest(), [Value::Null; 0]);
+    thread::sleep(STILL);
+    one.go_on();
+    assert_eq!(copy().rest(), [Value::Null; 0]);
+    one.until("unhung", 1);
+    assert_eq!(one.effects(), ["hangs", "let go", "unhung"]);
+}
+
 fn a_call_whose_process_is_killed_is_taken_up_in_the_other(place: Place) {
     let (mut one, two) = pair(place, 2);
     let client = Client::connect(one.address(), "2025-11-25");
@@ -215,8 +258,8 @@ fn two_clocks_that_are_minutes_apart(place: Place) {
     fast.up_by(None, &["--clock", "60"]);
     let slow = fast.beside_with(&["--clock", "-60"]);
     let client = Client::connect(slow.address, "2025-11-25");
-    for to in [slow.address, fast.address()] {
-        let rested = client.call(to, json!(1), "nap", json!({ "seconds": 1 })).last();
+    for (id, to) in [(1, slow.address), (2, fast.address())] {
+        let rested = client.call(to, json!(id), "nap", json!({ "seconds": 1 })).last();
         assert_eq!(text(&rested["result"]), "rested", "{rested}");
     }
     assert_eq!([fast.count("before"), fast.count("after")], [2, 2]);

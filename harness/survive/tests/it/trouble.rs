@@ -74,6 +74,24 @@ fn who_stood_still_in_a_step_for_longer_than_its_lease_changes_nothing() {
     assert_eq!([one.count("first"), one.count("second"), one.count("last")], [1, 2, 1]);
 }
 
+/// It was made again elsewhere, and answered.
+#[test]
+fn a_copy_of_a_request_that_could_not_get_to_the_database_does_nothing() {
+    let (one, two, between) = pair(600);
+    let client = Client::connect(two.address, "2025-11-25");
+    let number = json!({ "number": 5 });
+    // How many tasks there are is counted once, and known then.
+    client.call(one.address(), json!(0), "short", number.clone()).last();
+    between.hold(true);
+    let copy = client.call_ahead(one.address(), json!(1), "short", number.clone());
+    between.until_held(&client.session);
+    let done = client.call(two.address, json!(1), "short", number).last();
+    assert_eq!(text(&done), "5");
+    between.hold(false);
+    assert_eq!(text(&copy().last()), "5");
+    assert_eq!(one.count("short"), 2, "that before, and one of these two");
+}
+
 /// Streams that were open when the database was away go on when it is back, however little their clients
 /// noticed: what is asked and what changes after that is heard.
 #[test]

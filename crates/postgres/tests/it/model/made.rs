@@ -1,8 +1,8 @@
 //! Calls made up from a seed, in a small world where they meet.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use steadfast_core::{Moment, OpId, Principal, Status, TaskId, Timestamp};
+use steadfast_core::{OpId, Principal, Status, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, After, Bond, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Dedup, Effect, Lease, NewTask, Parent, Result, Resume, Retried, SendTo,
@@ -11,6 +11,7 @@ use steadfast_store::{
 };
 
 use super::Book;
+use crate::common::since;
 
 pub(crate) const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 pub(crate) const SESSIONS: [&str; 3] = ["s1", "s2", "s3"];
@@ -78,7 +79,7 @@ impl Call {
         let body = b"done".to_vec();
         match self.clone() {
             Call::Start(task) => Answer::Started(store.start(task).await),
-            Call::Unbind(id, bond) => Answer::Unit(store.unbind(vec![(id, bond)], Moment(0)).await),
+            Call::Unbind(id, bond) => Answer::Unit(store.unbind(vec![(id, bond)], since(0)).await),
             Call::Turn(id, turn) => {
                 let Some(&lease) = book.leases.get(&(by, id.clone())) else {
                     return Answer::Nothing;
@@ -278,7 +279,7 @@ impl Maker {
             end: self.bytes(),
             tell: b"child cancelled".to_vec(),
             expires: self.expires(),
-            frees: self.one_in(3).then_some(Moment(0)),
+            frees: self.one_in(3).then(|| since(0)),
         }
     }
 
@@ -298,8 +299,7 @@ impl Maker {
             // Asked for before anything was freed: the clock of the one is not that of the other.
             dedup: self.one_in(3).then(|| Dedup {
                 unless: self.one_in(3).then(|| self.of(&DEDUPS).into()),
-                asked: Moment(i64::MIN),
-                waited: Duration::from_secs(3_600),
+                asked: since(3_600),
                 instead_of: self.one_in(4).then(|| self.task_id()),
                 ..Dedup::from(self.of(&DEDUPS))
             }),
