@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use steadfast_core::{Event, OpId, Record, TaskId, encode};
 use steadfast_store::{NewTask, Order};
 
-use super::{
-    CallError, HistoryEntry, Result, StartedTask, Tasks,
-    start::{begin, new_task},
-};
+use super::{CallError, HistoryEntry, Result, StartedTask, Tasks, new::new_task, start::begin};
 use crate::{
     blob::{self, About},
     finish::finish,
