@@ -87,6 +87,25 @@ pub async fn alive(options: &Options, desk: Desk) -> Result<Hold, OpenError> {
     Hold::by(options, &format!("SELECT FROM desk WHERE n = {} FOR KEY SHARE", desk.0)).await
 }
 
+/// Keeps whoever writes this event from going on, until it is dropped.
+pub async fn hold_event(options: &Options, body: &str) -> Result<Hold, OpenError> {
+    let trigger = format!(
+        "CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF NEW.body = '{body}' THEN PERFORM pg_advisory_xact_lock(4711); END IF; RETURN NEW; \
+         END $$; CREATE TRIGGER held BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION held()"
+    );
+    sql(options, &trigger).await?;
+    Hold::by(options, "SELECT pg_advisory_xact_lock(4711)").await
+}
+
+/// How many connections to the server wait for a lock.
+pub async fn waiting(options: &Options) -> Result<i64, OpenError> {
+    let conn = Conn::open(&Address::parse(options)?, options).await?;
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let row = conn.client.query_one(sql, &[]).await.map_err(|e| OpenError::failed(&e))?;
+    Ok(row.get(0))
+}
+
 /// An open transaction. It ends when it is dropped.
 pub struct Hold(#[allow(dead_code)] Conn);
 

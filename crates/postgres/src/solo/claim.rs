@@ -206,7 +206,8 @@ impl Claim {
             }
             let tells: bool = get(&row, row::TASK_COLUMNS + 2)?;
             let parent = task.parent.filter(|_| tells).map(|(parent, _)| parent.0);
-            cards.insert(task.key.0, Card { epoch: task.epoch, next: 0, parent, row: None });
+            let (desk, epoch, next) = (tx.desk, task.epoch, Some(0));
+            cards.insert(task.key.0, Card { desk, epoch, next, parent, row: None });
             let (history, inbox) = (Vec::new(), Vec::new());
             claimed.insert(task.key.0, Claimed { row: task, history, inbox });
         }
@@ -214,7 +215,7 @@ impl Claim {
             let key = get::<i64>(&row, 0)?;
             if let (Some(task), Some(card)) = (claimed.get_mut(&key), cards.get_mut(&key)) {
                 task.history.push(get(&row, 1)?);
-                card.next += 1;
+                card.next = card.next.map(|next| next + 1);
             }
         }
         if !letters.is_empty() {

@@ -63,10 +63,14 @@ pub(crate) const LOCK_KEYS: &str = concat!(
     " FROM task t WHERE t.key = ANY($1::bigint[]) ORDER BY t.key FOR NO KEY UPDATE"
 );
 
-/// The same without a lock, for a look at what is remembered.
+/// The same without a lock, and where the history ends, for a look at what is remembered.
 #[cfg(debug_assertions)]
-pub(crate) const LOOK: &str =
-    concat!("SELECT ", columns!(), " FROM task t WHERE t.key = ANY($1::bigint[])");
+pub(crate) const LOOK: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", coalesce((SELECT max(seq) + 1 FROM event e WHERE e.task = t.key), 0)
+     FROM task t WHERE t.key = ANY($1::bigint[])"
+);
 
 pub(crate) const LOCK: &str = concat!(
     "WITH want (key) AS (
@@ -277,7 +281,7 @@ pub(crate) async fn load<'b>(
         let mut task = task(&row)?;
         if task.place == Place::Desk(desk) {
             let card = needs.cards.get(&task.key).filter(|card| card.epoch == task.epoch);
-            task.next = card.map(|card| card.next);
+            task.next = card.and_then(|card| card.next);
         }
         work.ids.insert(task.id.clone(), task.key);
         if let Some(dedup) = &task.dedup {

@@ -65,9 +65,9 @@ impl Remembered {
 }
 
 impl Card {
-    /// The task as it was, if its row is known.
+    /// The task as it was, if its row is known and it lies on this desk.
     fn recall<'b>(&self, key: i64, desk: i64) -> Option<Task<'b>> {
-        let row = self.row.as_ref()?;
+        let row = self.row.as_ref().filter(|_| self.desk == desk)?;
         let task = Task {
             status: row.status,
             place: Place::Desk(desk),
@@ -83,7 +83,7 @@ impl Card {
             bound: row.bound,
             letters: row.letters,
             traces: row.traces,
-            next: Some(self.next),
+            next: self.next,
             version: Some(row.version),
             remembered: Some(Arc::clone(row)),
             ..Task::new(key, Arc::clone(&row.id), Arc::clone(&row.owner))
@@ -172,9 +172,10 @@ impl<'b> Work<'b> {
         self.tasks.values().map(move |task| {
             let here = !task.gone && task.place == Place::Desk(self.desk);
             let parent = task.parent.filter(|_| task.tells).map(|(parent, _)| parent);
-            let card = task.next.filter(|_| here).map(|next| Card {
+            let card = here.then(|| Card {
+                desk: self.desk,
                 epoch: task.epoch,
-                next,
+                next: task.next,
                 parent,
                 row: Remembered::of(task, now),
             });
@@ -228,8 +229,9 @@ pub(crate) async fn check_memory(conn: &crate::conn::Conn, needs: &Needs, desk: 
         let Ok(mut there) = super::load::task(&row) else { continue };
         let known = needs.cards.get(&there.key).and_then(|card| card.recall(there.key, desk));
         let Some(known) = known.filter(|known| known.version == there.version) else { continue };
-        // These are of what is remembered alone.
-        (there.next, there.remembered) = (known.next, known.remembered.clone());
+        // Where a history ends is known to who takes a turn, and the rest is of what is remembered alone.
+        there.next = row.try_get(19).ok().filter(|_| known.next.is_some());
+        there.remembered = known.remembered.clone();
         assert_eq!(format!("{there:?}"), format!("{known:?}"), "a task is remembered wrongly");
     }
 }

@@ -291,6 +291,16 @@ impl<'b> Work<'b> {
         }
     }
 
+    /// Has the number of the next event of a task looked up, if it is only remembered.
+    pub(crate) fn look_for_next(&mut self, key: i64) -> Done<()> {
+        let is_fresh = self.tasks.get(&key).is_some_and(|task| task.fresh.is_some());
+        if is_fresh || self.needs.next.contains(&key) {
+            return Ok(());
+        }
+        self.missing.next.insert(key);
+        Err(Fault::Miss)
+    }
+
     /// Changes a row, for all to see.
     pub(crate) fn edit(&mut self, key: i64, change: impl FnOnce(&mut Task<'b>)) {
         let desk = self.desk;

@@ -22,6 +22,8 @@ impl<'b> Work<'b> {
         if !turn.events.is_empty() {
             let next = if turn.restart { 0 } else { self.next_event(key)? };
             if i64::try_from(turn.first).ok() != Some(next) {
+                // What is remembered is no reason to stop a task for good.
+                self.look_for_next(key)?;
                 let text = format!("event {} was given where {next} comes next", turn.first);
                 return Err(Fault::Refused(Error::Corrupt(text)));
             }

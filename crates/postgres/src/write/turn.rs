@@ -25,16 +25,18 @@ impl Apply for TakeTurn {
             (After::Park { .. }, _) => drop(needs.inbox.insert(key)),
             (After::End { .. }, Some(Card { parent: Some(parent), .. })) => {
                 needs.keys.insert(*parent);
+                // It may take a turn in this batch as well.
                 if let Some(card) = cards.of(*parent) {
-                    needs.cards.insert(*parent, card);
+                    needs.cards.entry(*parent).or_insert(card);
                 }
             }
             (After::End { .. } | After::Keep | After::Yield, _) => {}
         }
-        match card {
-            Some(card) => drop(needs.cards.insert(key, card)),
-            None if turn.events.is_empty() => {}
-            None => drop(needs.next.insert(key)),
+        if !turn.events.is_empty() && card.as_ref().is_none_or(|card| card.next.is_none()) {
+            needs.next.insert(key);
+        }
+        if let Some(card) = card {
+            needs.cards.insert(key, card);
         }
         for effect in &turn.effects {
             needs.effect(key, effect);

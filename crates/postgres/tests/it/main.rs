@@ -9,6 +9,7 @@ mod health;
 mod hosts;
 mod lost;
 mod meet;
+mod memory;
 mod model;
 mod opening;
 mod plans;
