@@ -213,23 +213,39 @@ impl<'p> Pipe<'p> {
             let answer = conn.client.query(statement, params);
             Box::pin(answer) as Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + '_>>
         });
-        in_order(sent.collect()).await.into_iter().collect()
+        in_order(sent.collect()).await
     }
 }
 
-/// Polls all, always in their order, until all are done.
-async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
-    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+/// A future of one of several statements.
+type Sent<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 's>>;
+
+/// Polls all, always in their order, until all are done; or the first error. What fails as it is sent, for a
+/// value that can't be, is the last that is: nothing behind it may be committed without it.
+async fn in_order<T, E>(mut futures: Vec<Sent<'_, T, E>>) -> Result<Vec<T>, E> {
+    let mut done: Vec<Option<Result<T, E>>> = Vec::with_capacity(futures.len());
     std::future::poll_fn(|cx| {
         let mut all = true;
-        for (future, slot) in futures.iter_mut().zip(&mut done) {
-            if slot.is_none() {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(value) => *slot = Some(value),
-                    Poll::Pending => all = false,
-                }
+        for (at, future) in futures.iter_mut().enumerate() {
+            let is_sent = at < done.len();
+            if is_sent && done[at].is_some() {
+                continue;
+            }
+            let answer = match future.as_mut().poll(cx) {
+                Poll::Ready(answer) => Some(answer),
+                Poll::Pending => None,
+            };
+            all &= answer.is_some();
+            let failed = matches!(answer, Some(Err(_)));
+            match is_sent {
+                true => done[at] = answer,
+                false => done.push(answer),
+            }
+            if failed && !is_sent {
+                break;
             }
         }
+        futures.truncate(done.len());
         if all { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
@@ -254,4 +270,28 @@ pub(crate) fn settings(options: &Options, local: &str) -> String {
              END IF;
          END $$;"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_can_not_be_sent_is_the_last_that_is() {
+        let sent = Mutex::new(Vec::new());
+        let statement = |n: u8| -> Sent<'_, u8, u8> {
+            let sent = &sent;
+            Box::pin(async move {
+                sent.lock().unwrap_or_else(PoisonError::into_inner).push(n);
+                if n == 2 {
+                    return Err(n);
+                }
+                tokio::task::yield_now().await;
+                Ok(n)
+            })
+        };
+        assert_eq!(in_order((0..5).map(statement).collect()).await, Err(2));
+        assert_eq!(*sent.lock().unwrap_or_else(PoisonError::into_inner), [0, 1, 2]);
+        assert_eq!(in_order((3..6).map(statement).collect()).await, Ok(vec![3, 4, 5]));
+    }
 }

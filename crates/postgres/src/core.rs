@@ -134,6 +134,17 @@ impl Core {
         if self.desk() != dead {
             return Ok(());
         }
+        // Others wait for this, and may have found a server that answers.
+        match tokio::time::timeout(self.options.lease, self.sit_down_anew(dead, conn)).await {
+            Ok(done) => done,
+            Err(_) => {
+                conn.give_up();
+                Err(Error::Unavailable("the database does not answer".into()))
+            }
+        }
+    }
+
+    async fn sit_down_anew(&self, dead: i64, conn: &Conn) -> Result<()> {
         if self.is_closed() {
             return Err(Error::Unavailable("this handle is closed, and its desk is dead".into()));
         }

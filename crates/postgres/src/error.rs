@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use steadfast_store::{Error, Refusal};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// Why a store can't be opened. No password is ever part of the text.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +159,13 @@ pub(crate) fn remedy(error: &tokio_postgres::Error) -> Remedy {
             _ => Remedy::Wait,
         },
     }
+}
+
+/// Whether the server says by an error that came for a commit that nothing was committed. It does so by all but
+/// those that end the connection: that may have been after the commit, as while it waited for a standby. What
+/// is no word of the server's says nothing.
+pub(crate) fn undid(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Error))
 }
 
 /// What an error means for a call whose effects were undone, or that had none.

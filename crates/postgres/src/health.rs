@@ -11,18 +11,16 @@ use std::{
 use steadfast_store::{Error, Result};
 use tokio::time::Instant;
 
-/// A write that failed says this long that the database is in trouble, unless one succeeds before.
-/// Tasks that run try theirs again more often than that.
-const TELLING: Duration = Duration::from_secs(3);
 /// However often somebody asks, the database is asked no more often than this.
 const ASKED: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Looked at after every commit.
+    /// A write has failed, for a reason that is not its own, and none has succeeded since. Looked at after
+    /// every commit.
     in_trouble: AtomicBool,
-    trouble: Mutex<Option<(Instant, String)>>,
-    asked: Mutex<Option<Instant>>,
+    /// When the database was asked last, and what it said.
+    asked: Mutex<Option<(Instant, std::result::Result<(), String>)>>,
     outdated: OnceLock<String>,
 }
 
@@ -31,10 +29,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Health {
-    /// A write failed for a reason that is not its own.
+    /// A write failed.
     pub(crate) fn failed(&self, error: &Error) {
         if let Error::Unavailable(why) | Error::Unknown(why) = error {
-            *lock(&self.trouble) = Some((Instant::now(), why.clone()));
+            // That is news, whatever was said before.
+            *lock(&self.asked) = Some((Instant::now(), Err(why.clone())));
             self.in_trouble.store(true, Ordering::Release);
         }
     }
@@ -42,9 +41,13 @@ impl Health {
     /// A write succeeded.
     pub(crate) fn worked(&self) {
         if self.in_trouble.load(Ordering::Acquire) {
-            *lock(&self.trouble) = None;
+            *lock(&self.asked) = None;
             self.in_trouble.store(false, Ordering::Release);
         }
+    }
+
+    pub(crate) fn is_in_trouble(&self) -> bool {
+        self.in_trouble.load(Ordering::Acquire)
     }
 
     /// The tables are of a version that this code can't work on.
@@ -59,22 +62,16 @@ impl Health {
         self.outdated.get().map_or(Ok(()), |why| Err(Error::Unavailable(why.clone())))
     }
 
-    /// What the last writes say.
-    pub(crate) fn verdict(&self) -> Result<()> {
-        self.up_to_date()?;
-        match &*lock(&self.trouble) {
-            Some((at, why)) if at.elapsed() < TELLING => Err(Error::Unavailable(why.clone())),
-            _ => Ok(()),
-        }
+    /// What the database said a moment ago, if it did. If not it is time to ask.
+    pub(crate) fn said(&self) -> Option<Result<()>> {
+        let asked = lock(&self.asked);
+        let (_, said) = asked.as_ref().filter(|(at, _)| at.elapsed() < ASKED)?;
+        Some(said.clone().map_err(Error::Unavailable))
     }
 
-    /// Whether it is time to ask the database itself; it answered a moment ago otherwise.
-    pub(crate) fn is_due(&self) -> bool {
-        lock(&self.asked).is_none_or(|at| at.elapsed() >= ASKED)
-    }
-
-    /// It has answered.
-    pub(crate) fn answered(&self) {
-        *lock(&self.asked) = Some(Instant::now());
+    /// It was asked.
+    pub(crate) fn heard(&self, said: &Result<()>) {
+        let said = said.as_ref().map(|()| ()).map_err(ToString::to_string);
+        *lock(&self.asked) = Some((Instant::now(), said));
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     bell::Batch,
     conn::Conn,
     core::{Core, alive},
-    error::{Remedy, cause, remedy},
+    error::{Remedy, cause, remedy, undid},
     news::News,
 };
 
@@ -47,9 +47,9 @@ impl From<tokio_postgres::Error> for Setback {
 impl Setback {
     /// What an error means that came back when the commit was on its way.
     pub(crate) fn at_commit(error: tokio_postgres::Error, desk: i64, number: i64) -> Setback {
-        match remedy(&error) {
-            Remedy::Reconnect => Setback::Lost { desk, number },
-            _ => Setback::Failed(error),
+        match undid(&error) {
+            true => Setback::Failed(error),
+            false => Setback::Lost { desk, number },
         }
     }
 }
@@ -87,6 +87,11 @@ impl Lane {
         self.link.get().await.map_err(Setback::Unconnected)
     }
 
+    /// A transaction was committed.
+    pub(crate) fn worked(&mut self) {
+        self.link.worked();
+    }
+
     /// Another transaction begins.
     pub(crate) fn fresh(&mut self) {
         self.tries = 0;
@@ -106,7 +111,16 @@ impl Lane {
         let gives_up = self.tries >= TRIES;
         let error = match setback {
             Setback::Unconnected(error) => return Then::Fail { error, alone: false },
-            Setback::Lost { desk, number } => return self.look_up(desk, number).await,
+            Setback::Lost { desk, number } => {
+                return match self.look_up(desk, number).await {
+                    // One of them may be what it is lost by.
+                    Then::Again if gives_up => {
+                        let text = "the connection was lost during its commit again and again";
+                        Then::Fail { error: Error::Unavailable(text.into()), alone: true }
+                    }
+                    then => then,
+                };
+            }
             Setback::Doubtful => return Then::Again,
             Setback::Dead { desk } => {
                 let error = match self.conn().await {

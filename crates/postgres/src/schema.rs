@@ -4,7 +4,10 @@
 //! with the oldest version of this code that can still work on the result: so processes of the
 //! version before go on while the next one is rolled out, and can be gone back to.
 
-use tokio_postgres::Client;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_postgres::{Client, error::SqlState};
 
 use crate::{OpenError, Options, error::cause};
 
@@ -111,36 +114,76 @@ pub(crate) async fn ready(client: &Client, options: &Options) -> Result<(), Open
     migrate(client, options).await
 }
 
+/// How long others may have a table that is to be altered, before they are waited for anew: everybody who
+/// comes meanwhile waits behind us.
+const SHORT: Duration = Duration::from_secs(1);
+/// How long they are let through in between.
+const BETWEEN: Duration = Duration::from_secs(2);
+/// How long that goes on.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Runs the migrations that are missing: all or none, and once, however many processes begin at the
 /// same time.
 async fn migrate(client: &Client, options: &Options) -> Result<(), OpenError> {
-    let done = migrate_alone(client, options).await;
-    if done.is_err() {
-        let _ = client.batch_execute("ROLLBACK").await;
-    }
-    done
-}
-
-async fn migrate_alone(client: &Client, options: &Options) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Migration {
         schema: options.schema.clone(),
         detail: cause(&error),
     };
+    let begun = Instant::now();
+    loop {
+        let Err(fault) = migrate_alone(client, options).await else { return Ok(()) };
+        let _ = client.batch_execute("ROLLBACK").await;
+        match fault {
+            Fault::Sql(error)
+                if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+                    && begun.elapsed() < LONG =>
+            {
+                let schema = &options.schema;
+                tracing::info!(schema, "others are at a table that is to be altered; waiting");
+                tokio::time::sleep(BETWEEN).await;
+            }
+            Fault::Sql(error) => return Err(failed(error)),
+            Fault::Open(error) => return Err(error),
+        }
+    }
+}
+
+enum Fault {
+    Sql(tokio_postgres::Error),
+    Open(OpenError),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Fault {
+        Fault::Sql(error)
+    }
+}
+
+impl From<OpenError> for Fault {
+    fn from(error: OpenError) -> Fault {
+        Fault::Open(error)
+    }
+}
+
+async fn migrate_alone(client: &Client, options: &Options) -> Result<(), Fault> {
     let schema = quoted(&options.schema);
-    // Another process may be at it, and may take its time.
-    let begin = "BEGIN; SET LOCAL lock_timeout = '1min'; \
-                 SET LOCAL idle_in_transaction_session_timeout = 0";
-    client.batch_execute(begin).await.map_err(failed)?;
+    // Another process may be at it, and may take its time: nobody else waits for that.
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = {}; SET LOCAL idle_in_transaction_session_timeout = 0",
+        LONG.as_millis()
+    );
+    client.batch_execute(&begin).await?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('steadfast ' || $1::text, 0))";
-    client.query(lock, &[&options.schema]).await.map_err(failed)?;
+    client.query(lock, &[&options.schema]).await?;
     // Looked at again under the lock.
     let (found, oldest) = look(client, options).await?;
     serves(options, found, oldest)?;
-    let mut sql = format!("SET LOCAL search_path = {schema};");
+    let short = SHORT.as_millis();
+    let mut sql = format!("SET LOCAL search_path = {schema}; SET LOCAL lock_timeout = {short};");
     if found == 0 {
         // Somebody may have made it for us: then we need no leave to make schemas, and may have none.
         let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";
-        let there = client.query_one(there, &[&options.schema]).await.map_err(failed)?;
+        let there = client.query_one(there, &[&options.schema]).await?;
         if !there.get::<_, bool>(0) {
             sql += &format!("CREATE SCHEMA {schema};");
         }
@@ -161,7 +204,7 @@ async fn migrate_alone(client: &Client, options: &Options) -> Result<(), OpenErr
         }
     }
     sql += "COMMIT";
-    client.batch_execute(&sql).await.map_err(failed)
+    Ok(client.batch_execute(&sql).await?)
 }
 
 /// A name as it stands in a statement.

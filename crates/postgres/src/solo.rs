@@ -175,6 +175,7 @@ async fn attempt<S: Solo>(
                 Ok(()) => {
                     let committed = Batch { desk, lane: number, number: batch };
                     core.committed(Some(committed), || news);
+                    lane.worked();
                     answer.take().map(Ok).ok_or(Setback::Lost { desk, number: batch })
                 }
                 Err(error) => Err(Setback::at_commit(error, desk, batch)),

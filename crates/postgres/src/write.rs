@@ -6,6 +6,7 @@ mod check;
 mod effect;
 mod halt;
 mod mail;
+mod nothing;
 mod session;
 mod start;
 mod turn;
@@ -15,6 +16,7 @@ pub(crate) use self::{
     cancel::CancelTask,
     halt::{Purge, ResumeTask, SuspendTask},
     mail::{Answer, SendMail},
+    nothing::Nothing,
     session::{BeginSession, EndSession, Post},
     start::{StartTask, Unbind},
     turn::TakeTurn,

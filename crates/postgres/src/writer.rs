@@ -128,6 +128,7 @@ impl Writer {
                 core.keys.put(keys);
                 core.cards.keep(work.cards(version));
                 self.0.last = Some((desk, number));
+                self.0.worked();
                 let batch = Batch { desk, lane: self.0.number, number };
                 core.committed(Some(batch), || work.told());
                 Ok(())
@@ -183,11 +184,19 @@ impl Writer {
                 Ok(()) => {
                     core.cards.keep(work.cards(stamp.version));
                     self.0.last = Some((desk, stamp.number));
+                    self.0.worked();
                     let batch = Batch { desk, lane, number: stamp.number };
                     core.committed(Some(batch), || work.told());
                     Ok(())
                 }
-                Err(error) => Err(Setback::at_commit(error, desk, stamp.number)),
+                Err(error) => {
+                    let setback = Setback::at_commit(error, desk, stamp.number);
+                    if matches!(setback, Setback::Failed(_)) {
+                        // It may have failed before its commit was sent.
+                        rollback(&conn).await;
+                    }
+                    Err(setback)
+                }
             };
         }
     }

@@ -49,7 +49,20 @@ pub(crate) const PROBE: &str = concat!(
     " RETURNING 1"
 );
 
+/// Writes what needs room where events lie, and takes it back.
+const ROOM: &str = "DO $$ BEGIN
+        INSERT INTO event (task, seq, body) SELECT 0, 0, convert_to(string_agg(md5(random()::text), ''), 'UTF8')
+        FROM generate_series(1, 512);
+        RAISE EXCEPTION USING ERRCODE = 'SF000';
+    EXCEPTION WHEN SQLSTATE 'SF000' THEN NULL;
+    END $$";
+
 impl Readers {
+    /// Whether there is room for what is written.
+    pub(crate) async fn has_room(&self) -> Result<()> {
+        self.point(ROOM, &[]).await.map(drop)
+    }
+
     /// Whether the database takes what is written, in the name of this desk.
     pub(crate) async fn probe(&self, desk: i64) -> Result<()> {
         match self.first(PROBE, &[&desk]).await? {

@@ -63,15 +63,37 @@ async fn it_is_not_while_the_server_is_down_or_only_reads() {
 async fn a_server_that_only_reads_is_left_in_peace() {
     let server = Setup::default().set("log_connections", "on").start().unwrap();
     let options = server.options().lease(Duration::from_secs(8));
-    let _store = options.clone().open().await.unwrap();
+    let store = options.clone().open().await.unwrap();
+    let lease = held(&store, "a").await;
+    store.turn(turn(lease, 1, "x")).await.unwrap();
     for sql in ["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"] {
         testing::sql(&options, sql).await.unwrap();
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let before = server.connections();
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let made = server.connections() - before;
-    assert!(made < 12, "{made} connections in three seconds");
+    // Somebody insists meanwhile, as tasks do, and somebody asks whether it is ready.
+    let insists = async {
+        loop {
+            let _ = store.turn(turn(lease, 2, "x")).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let asks = async {
+        loop {
+            let _ = store.check().await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let count = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let before = server.connections();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        server.connections() - before
+    };
+    let made = tokio::select! {
+        () = insists => unreachable!(),
+        () = asks => unreachable!(),
+        made = count => made,
+    };
+    assert!(made < 24, "{made} connections in three seconds");
 }
 
 /// What is refused for want of room is a write like any other; a heartbeat needs none.
@@ -87,11 +109,56 @@ async fn it_is_not_while_a_disk_is_full() {
     testing::sql(&options, sql).await.unwrap();
     until(&store, None).await;
     fails(&store, lease, "full").await;
-    until(&store, Some("full")).await;
+    // Also if nobody tries to write any more,
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        let error = store.check().await.unwrap_err();
+        assert!(matches!(&error, Error::Unavailable(why) if why.contains("full")), "{error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    testing::sql(&options, "DROP TRIGGER no_room ON event").await.unwrap();
+    // and by itself again when there is room;
+    until(&store, None).await;
+    assert_eq!(crate::common::history(&store, lease).await, ["started"]);
+    fail_again(&options, &store, lease).await;
     testing::sql(&options, "DROP TRIGGER no_room ON event").await.unwrap();
     store.turn(turn(lease, 1, "x")).await.unwrap();
-    // At once, as a write says so.
+    // at once, if a write says so.
     store.check().await.unwrap();
+}
+
+async fn fail_again(options: &Options, store: &Store, lease: Lease) {
+    let sql =
+        "CREATE TRIGGER no_room BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION no_room()";
+    testing::sql(options, sql).await.unwrap();
+    fails(store, lease, "full").await;
+}
+
+/// Whoever reads has a connection, and who writes finds none.
+#[tokio::test]
+async fn it_is_not_while_writers_find_no_connection() {
+    let server = Setup::default().start().unwrap();
+    let options = server.options();
+    let store = options.clone().open().await.unwrap();
+    let lease = held(&store, "a").await;
+    until(&store, None).await;
+    let lets = |whether: bool| {
+        format!("UPDATE pg_database SET datallowconn = {whether} WHERE datname = 'postgres'")
+    };
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE state = 'idle' AND query NOT LIKE '%desk d%'";
+    testing::sql(&options, &format!("{}; COMMIT; {end}", lets(false))).await.unwrap();
+    fails(&store, lease, "not currently accepting").await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        let error = store.check().await.unwrap_err();
+        assert!(error.to_string().contains("not currently accepting"), "{error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let beside = Options::new(server.url().replace("/postgres?", "/template1?"));
+    testing::sql(&beside, &lets(true)).await.unwrap();
+    until(&store, None).await;
+    store.turn(turn(lease, 1, "x")).await.unwrap();
 }
 
 #[tokio::test]
