@@ -24,13 +24,23 @@ use crate::{
 };
 
 /// Whether `desk d` is alive. While the server was down nobody could be heard: so all get their time
-/// anew when it has started, or a restart of the server would be the death of everybody.
+/// anew when it has started, has recovered from a crash, or another has taken its place; or that would be the
+/// death of everybody. See `schema/up.sql`.
 macro_rules! alive {
     () => {
-        "greatest(d.until, pg_postmaster_start_time() + d.lease) > clock_timestamp()"
+        "greatest(d.until, d.lease + greatest(pg_postmaster_start_time(),
+             coalesce((SELECT u.since FROM up u WHERE u.one), clock_timestamp()))) > clock_timestamp()"
     };
 }
 pub(crate) use alive;
+
+/// Somebody can be heard, from now on if nobody could before.
+macro_rules! up {
+    () => {
+        "INSERT INTO up (since) VALUES (clock_timestamp()) ON CONFLICT DO NOTHING"
+    };
+}
+pub(crate) use up;
 
 /// What time it is for all who use the database, in microseconds since 1970.
 macro_rules! clock {
@@ -42,8 +52,10 @@ pub(crate) use clock;
 
 /// Takes a new desk with its writers. What lies on the one before and is bound to it is bound to this
 /// process as before: it lives. But nobody is waited for: who has such a task locked is taking it over.
-pub(crate) const SIT_DOWN: &str = "
-    WITH seat AS (
+pub(crate) const SIT_DOWN: &str = concat!(
+    "WITH heard AS (",
+    up!(),
+    "), seat AS (
         INSERT INTO desk (n, until, lease, process)
         SELECT nextval('desk_number'), clock_timestamp() + lease, lease, $2
         FROM (SELECT $1::bigint * interval '1 ms') AS l (lease) RETURNING n
@@ -55,7 +67,8 @@ pub(crate) const SIT_DOWN: &str = "
     )
     INSERT INTO writer (desk, lane, batch)
     SELECT n, lane, 0 FROM seat, generate_series(0, $4::bigint) AS lane
-    RETURNING desk";
+    RETURNING desk"
+);
 
 pub(crate) struct Core {
     pub(crate) options: Options,

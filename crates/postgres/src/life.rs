@@ -13,7 +13,7 @@ use tokio_postgres::{AsyncMessage, Row};
 use crate::{
     address::Wire,
     conn::{Conn, Param},
-    core::{Core, alive},
+    core::{Core, alive, up},
     ear::Ear,
     error::cause,
     schema,
@@ -22,7 +22,9 @@ use crate::{
 /// Says that this desk is alive, unless it is dead already; how many others are; and of what version
 /// the tables are by now.
 const BEAT: &str = concat!(
-    "UPDATE desk d SET until = clock_timestamp() + d.lease WHERE d.n = $1 AND ",
+    "WITH heard AS (",
+    up!(),
+    ") UPDATE desk d SET until = clock_timestamp() + d.lease WHERE d.n = $1 AND ",
     alive!(),
     " RETURNING (SELECT count(*) FROM desk d WHERE d.n <> $1 AND ",
     alive!(),

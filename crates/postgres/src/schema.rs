@@ -20,7 +20,10 @@ struct Migration {
 
 const MIGRATIONS: [Migration; 2] = [
     Migration { sql: include_str!("schema/first.sql"), oldest: 1 },
-    Migration { sql: include_str!("schema/freed.sql"), oldest: 1 },
+    Migration {
+        sql: concat!(include_str!("schema/freed.sql"), include_str!("schema/up.sql")),
+        oldest: 1,
+    },
 ];
 
 /// The version that this code reads and writes: one per migration.

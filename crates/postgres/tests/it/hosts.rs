@@ -61,6 +61,26 @@ async fn nothing_acknowledged_is_lost_when_a_standby_takes_over() {
     assert_eq!(history(&store, lease).await, expected);
 }
 
+/// However long it takes until a standby has taken over: nobody could be heard meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failover_that_takes_longer_than_a_lease_costs_nobody_his_tasks() {
+    let (primary, standby) = pair().await;
+    let either = either([standby.port(), primary.port()]).lease(Duration::from_secs(1));
+    let store = either.open().await.unwrap();
+    let (lease, desk) = (held(&store, "a").await, store.desk());
+    primary.kill().unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    standby.promote().await.unwrap();
+    let begun = Instant::now();
+    while let Err(error) = store.turn(turn(lease, 1, "x")).await {
+        assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(store.desk(), desk);
+    assert_eq!(history(&store, lease).await, ["started", "x"]);
+}
+
 /// A machine that takes connections and says nothing does not keep us from the other.
 #[tokio::test]
 async fn a_host_that_says_nothing_is_passed_over() {

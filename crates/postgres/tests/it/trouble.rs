@@ -69,6 +69,39 @@ async fn a_server_that_is_down_for_longer_than_a_lease_costs_nobody_his_tasks() 
     assert!(two.is_alive(desk).await.unwrap());
 }
 
+/// The same when it has lost a process of its own, and recovers without a start: that takes as long as it takes.
+#[tokio::test]
+async fn a_server_that_recovers_for_longer_than_a_lease_costs_nobody_his_tasks() {
+    let server = Setup::default().fsync(true).start().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    let direct = server.options().lease(Duration::from_secs(1));
+    let behind = Options::new(server.url_by(proxy.port)).schema(direct.schema_name());
+    let one = behind.lease(Duration::from_secs(1)).open().await.unwrap();
+    let two = direct.clone().open().await.unwrap();
+    let (lease, desk) = (held(&one, "a").await, one.desk());
+    // Not heard of as long as a recovery may take; then it is over.
+    proxy.freeze(true);
+    let dead = async {
+        while two.is_alive(desk).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), dead).await.unwrap();
+    let ends_itself = "COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'";
+    testing::sql(&direct, ends_itself).await.unwrap_err();
+    proxy.freeze(false);
+    insist(&one, lease, 1, "x").await;
+    assert_eq!(one.desk(), desk);
+    // And no more than that: who is not heard of from then on is dead.
+    one.kill();
+    let dead = async {
+        while two.is_alive(desk).await.unwrap_or(true) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), dead).await.unwrap();
+}
+
 /// A server that takes connections and does not answer: calls end all the same.
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up() {
