@@ -21,6 +21,8 @@ pub(crate) struct Health {
     in_trouble: AtomicBool,
     /// When the database was asked last, and what it said.
     asked: Mutex<Option<(Instant, std::result::Result<(), String>)>>,
+    /// Held by who asks.
+    pub(crate) asking: tokio::sync::Mutex<()>,
     outdated: OnceLock<String>,
 }
 

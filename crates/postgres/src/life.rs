@@ -83,6 +83,10 @@ async fn listen(core: &Core, conn: Conn, mut wire: Wire) -> String {
         }
     };
     let act = async {
+        // Nothing is lost with a heartbeat, and one that waited for a standby that is away would leave a server
+        // process behind each time that we give it up.
+        let settings = "SET synchronous_commit = off";
+        conn.client.batch_execute(settings).await.map_err(|e| cause(&e))?;
         if core.options.listen {
             let listen = format!("LISTEN \"{}\"", channel(core));
             conn.client.batch_execute(&listen).await.map_err(|e| cause(&e))?;

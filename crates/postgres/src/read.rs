@@ -108,7 +108,6 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("desk HELD_ACTIVITIES", desk::HELD_ACTIVITIES),
     ("desk DEAD", desk::DEAD),
     ("desk ALIVE", desk::ALIVE),
-    ("desk PROBE", desk::PROBE),
     ("history OLDEST_FIRST", history::OLDEST_FIRST),
     ("history NEWEST_FIRST", history::NEWEST_FIRST),
     ("list COUNT_ALL", list::COUNT_ALL),

@@ -56,13 +56,15 @@ impl Store {
         }
     }
 
-    /// Whether the database takes what is written. After a write that failed a heartbeat says too little: it
-    /// needs no room on a disk, and is not written by the connections that write the rest.
+    /// Whether the database can be read, and takes what is written by those connections that write. What says so
+    /// needs no room on a disk: after a write that failed there is one that does.
     async fn ask(&self) -> Result<()> {
-        self.readers.probe(self.core.desk()).await?;
-        if self.core.health.is_in_trouble() {
-            self.readers.has_room().await?;
-            self.write(write::Nothing).await?;
+        self.readers.is_alive(self.core.desk()).await?;
+        let was_in_trouble = self.core.health.is_in_trouble();
+        self.write(write::Nothing).await?;
+        if was_in_trouble && let Err(error) = self.readers.has_room().await {
+            self.core.health.failed(&error);
+            return Err(error);
         }
         Ok(())
     }
@@ -111,6 +113,8 @@ impl steadfast_store::Store for Store {
         Box::pin(async move {
             self.core.check_open()?;
             self.core.health.up_to_date()?;
+            // However many ask while it does not answer, one waits for it.
+            let _alone = self.core.health.asking.lock().await;
             if let Some(said) = self.core.health.said() {
                 return said;
             }

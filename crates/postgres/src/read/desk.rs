@@ -1,6 +1,6 @@
 //! What lies on which desk.
 
-use steadfast_store::{ActivityLease, Desk, Error, Held, Lease, Result, TaskKey};
+use steadfast_store::{ActivityLease, Desk, Held, Lease, Result, TaskKey};
 
 use super::Readers;
 use crate::{
@@ -42,13 +42,6 @@ pub(crate) const DEAD: &str = concat!(
 pub(crate) const ALIVE: &str =
     concat!("SELECT EXISTS (SELECT FROM desk d WHERE d.n = $1 AND ", alive!(), ")");
 
-/// As a heartbeat, if it is alive: a write that changes nothing that anybody sees.
-pub(crate) const PROBE: &str = concat!(
-    "UPDATE desk d SET until = greatest(d.until, clock_timestamp() + d.lease) WHERE d.n = $1 AND ",
-    alive!(),
-    " RETURNING 1"
-);
-
 /// Writes what needs room where events lie, and takes it back.
 const ROOM: &str = "DO $$ BEGIN
         INSERT INTO event (task, seq, body) SELECT 0, 0, convert_to(string_agg(md5(random()::text), ''), 'UTF8')
@@ -61,16 +54,6 @@ impl Readers {
     /// Whether there is room for what is written.
     pub(crate) async fn has_room(&self) -> Result<()> {
         self.point(ROOM, &[]).await.map(drop)
-    }
-
-    /// Whether the database takes what is written, in the name of this desk.
-    pub(crate) async fn probe(&self, desk: i64) -> Result<()> {
-        match self.first(PROBE, &[&desk]).await? {
-            Some(_) => Ok(()),
-            None => {
-                Err(Error::Unavailable("this process was taken for dead; it begins anew".into()))
-            }
-        }
     }
 
     pub(crate) async fn held(&self, desk: i64) -> Result<Vec<Held>> {

@@ -157,6 +157,44 @@ async fn a_server_that_only_reads_is_named_and_waited_for() {
     insist(&store, lease, 9, "x").await;
 }
 
+/// Commits wait for a standby that is away. Everybody is alive all the same, reads go on, and no server process
+/// is left behind by what is given up.
+#[tokio::test]
+async fn a_standby_that_is_away_is_waited_for() {
+    let server = Setup::default().fsync(true).set("log_connections", "on").start().unwrap();
+    let options = server.options().lease(Duration::from_secs(1));
+    let (one, two) = (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    let (lease, desk) = (held(&one, "a").await, one.desk());
+    let standbys = async |names: &str| {
+        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
+        testing::sql(&options, &set).await.unwrap();
+        testing::sql(&options, "SELECT pg_reload_conf()").await.unwrap();
+    };
+    // So that all connections for it are there.
+    for _ in 0..9 {
+        assert!(one.get(operator(), id("a")).await.is_ok() && two.is_alive(desk).await.unwrap());
+    }
+    standbys("nobody").await;
+    let waits = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let (begun, before) = (Instant::now(), server.connections());
+        while begun.elapsed() < Duration::from_secs(4) {
+            assert!(two.is_alive(desk).await.unwrap());
+            assert!(one.get(operator(), id("a")).await.is_ok());
+            let ready = tokio::time::timeout(Duration::from_millis(200), one.check()).await;
+            assert!(ready.is_err(), "{ready:?}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(6), "a read had to wait");
+        assert_eq!(server.connections() - before, 0);
+        standbys("").await;
+    };
+    let (taken, ()) = tokio::join!(one.turn(turn(lease, 1, "x")), waits);
+    taken.unwrap();
+    one.check().await.unwrap();
+    assert_eq!(one.desk(), desk);
+    assert_eq!(history(&one, lease).await, ["started", "x"]);
+}
+
 /// A trigger that fails for some events.
 async fn fail(options: &steadfast_postgres::Options, how: &str) {
     let sql = format!(
