@@ -60,6 +60,8 @@ pub(crate) enum Then {
     Again,
     /// It was committed after all.
     Committed,
+    /// It could not be found out yet whether batch `number` of `desk` was committed.
+    Unknown { desk: i64, number: i64, error: Error },
     /// It failed. With `alone`, what was done together may do better one by one.
     Fail { error: Error, alone: bool },
 }
@@ -100,7 +102,7 @@ impl Lane {
     /// Decides what follows from a setback.
     pub(crate) async fn recover(&mut self, setback: Setback) -> Then {
         let then = self.decide(setback).await;
-        if let Then::Fail { error, .. } = &then {
+        if let Then::Fail { error, .. } | Then::Unknown { error, .. } = &then {
             self.core.health.failed(error);
         }
         then
@@ -184,8 +186,10 @@ impl Lane {
         self.last = None;
         self.link.lose("the connection was lost".into());
         let limit = Instant::now() + self.core.options.patience;
-        let mut why;
+        let lost =
+            |why: String| Error::Unknown(format!("the connection was lost during a commit: {why}"));
         loop {
+            let why;
             match self.link.get().await {
                 Ok(conn) => match conn.first(SQL, &[&desk, &self.number, &number]).await {
                     Ok(Some(row)) => {
@@ -196,9 +200,8 @@ impl Lane {
                             if let Err(error) = self.core.found_dead(desk, &conn).await {
                                 tracing::warn!(%error, "can't take another desk; trying again");
                             }
-                            why =
-                                "it was made, and then this process was taken for dead".to_owned();
-                            break;
+                            let why = "it was made, and then this process was taken for dead";
+                            return Then::Fail { error: lost(why.into()), alone: false };
                         }
                         if !committed {
                             return Then::Again;
@@ -208,8 +211,8 @@ impl Lane {
                         return Then::Committed;
                     }
                     Ok(None) => {
-                        why = "its trace in the database is gone".to_owned();
-                        break;
+                        let why = "its trace in the database is gone";
+                        return Then::Fail { error: lost(why.into()), alone: false };
                     }
                     Err(error) => {
                         why = cause(&error);
@@ -221,11 +224,9 @@ impl Lane {
                 Err(error) => why = error.to_string(),
             }
             if Instant::now() >= limit {
-                break;
+                return Then::Unknown { desk, number, error: lost(why) };
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let error = Error::Unknown(format!("the connection was lost during a commit: {why}"));
-        Then::Fail { error, alone: false }
     }
 }

@@ -36,6 +36,12 @@ pub(crate) trait Apply: Send + Sync + 'static {
     fn keeps(&self) -> bool {
         true
     }
+
+    /// Whether its caller has nothing better to do than to wait until it is known whether it was committed: he
+    /// would do again what it is the record of.
+    fn insists(&self) -> bool {
+        false
+    }
 }
 
 /// A call on its way.
@@ -102,6 +108,7 @@ pub(crate) struct Waiting {
     pub(crate) bytes: usize,
     /// If it does not keep.
     since: Option<Instant>,
+    pub(crate) insists: bool,
 }
 
 impl Waiting {
@@ -157,13 +164,14 @@ impl Queue {
     pub(crate) fn put<A: Apply>(&self, apply: A) -> Result<oneshot::Receiver<Box<Call<A>>>> {
         let (reply, answer) = oneshot::channel();
         let (bytes, since) = (apply.bytes(), (!apply.keeps()).then(Instant::now));
+        let insists = apply.insists();
         let command = Box::new(Call { apply, outcome: None, reply: Some(reply) });
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
         }
         let before = state.is_worth_it();
-        state.waiting.push(Waiting { command, bytes, since });
+        state.waiting.push(Waiting { command, bytes, since, insists });
         let now = state.is_worth_it();
         drop(state);
         if now && !before {
@@ -182,6 +190,10 @@ impl Queue {
             self.wake.notified().await;
         }
         !into.is_empty()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// Lets nothing more in. What waits is still done, or dropped as never made if `discard`.

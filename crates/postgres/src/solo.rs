@@ -130,7 +130,7 @@ async fn call<S: Solo>(lane: &mut Lane, solo: &S) -> Result<S::Answer> {
                 return Ok(answer);
             }
             (Then::Committed, None) => return Err(Error::Unknown("its answer was lost".into())),
-            (Then::Fail { error, .. }, _) => return Err(error),
+            (Then::Unknown { error, .. } | Then::Fail { error, .. }, _) => return Err(error),
         }
     }
 }

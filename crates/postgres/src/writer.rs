@@ -59,7 +59,7 @@ impl Writer {
                 true => self.attempt_by_heart(&mut batch, &needs).await,
                 false => self.attempt(&mut batch, &mut needs).await,
             };
-            let setback = match attempt {
+            let mut setback = match attempt {
                 Ok(()) => return answer(batch, || None),
                 Err(setback) => setback,
             };
@@ -68,9 +68,23 @@ impl Writer {
                 Setback::Doubtful => self.0.core.cards.drop_all(needs.keys.iter()),
                 _ => self.0.core.cards.forget(),
             }
-            match self.0.recover(setback).await {
+            let then = loop {
+                match self.0.recover(setback).await {
+                    Then::Unknown { desk, number, error } => {
+                        batch = self.who_insists(batch, &error);
+                        if batch.is_empty() {
+                            return;
+                        }
+                        self.0.fresh();
+                        setback = Setback::Lost { desk, number };
+                    }
+                    then => break then,
+                }
+            };
+            match then {
                 Then::Again => {}
                 Then::Committed => return answer(batch, || None),
+                Then::Unknown { error, .. } => return answer(batch, || Some(again(&error))),
                 Then::Fail { alone: true, .. } if batch.len() > 1 => {
                     // One of them is bad. By itself it fails alone.
                     for waiting in batch {
@@ -81,6 +95,15 @@ impl Writer {
                 Then::Fail { error, .. } => return answer(batch, || Some(again(&error))),
             }
         }
+    }
+
+    /// Those who wait until it is known whether they were committed; the others are told that it is not.
+    fn who_insists(&self, batch: Vec<Waiting>, error: &Error) -> Vec<Waiting> {
+        let core = &self.0.core;
+        let ends = core.is_closed() || core.queue.is_closed();
+        let (rest, told) = batch.into_iter().partition(|waiting| waiting.insists && !ends);
+        answer(told, || Some(again(error)));
+        rest
     }
 
     /// Those that are still wanted; the others are told so.

@@ -30,6 +30,10 @@ impl Apply for EndActivity {
     fn bytes(&self) -> usize {
         self.0.body.len()
     }
+
+    fn insists(&self) -> bool {
+        true
+    }
 }
 
 pub(crate) struct RetryActivity(pub(crate) Retried);
@@ -54,6 +58,10 @@ impl Apply for RetryActivity {
 
     fn bytes(&self) -> usize {
         self.0.body.len()
+    }
+
+    fn insists(&self) -> bool {
+        true
     }
 }
 

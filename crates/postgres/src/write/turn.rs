@@ -50,6 +50,10 @@ impl Apply for TakeTurn {
     fn bytes(&self) -> usize {
         self.0.bytes()
     }
+
+    fn insists(&self) -> bool {
+        true
+    }
 }
 
 impl<'b> Work<'b> {

@@ -7,7 +7,7 @@ use steadfast_postgres::{Options, Store, testing};
 use steadfast_store::{ClaimTasks, NewTask, Order, Store as _};
 
 use crate::{
-    common::{held, history, operator, task, turn},
+    common::{held, history, id, operator, task, turn},
     proxy::{Fate, Proxy},
 };
 
@@ -102,17 +102,40 @@ async fn what_can_not_be_found_out_is_said_to_be_unknown() {
     let direct = server.options();
     let behind = direct.at(server.url_by(proxy.port)).patience(Duration::from_millis(300));
     let (store, beside) = (behind.open().await.unwrap(), direct.open().await.unwrap());
-    let lease = held(&store, "a").await;
     proxy.next_commit(Fate::AnswerLost, 0);
     proxy.then_refuse();
-    let result = store.turn(turn(lease, 1, "x")).await;
+    let result = store.start(task("a")).await;
     assert!(matches!(result, Err(steadfast_store::Error::Unknown(_))), "{result:?}");
     proxy.let_in();
-    assert_eq!(history(&beside, lease).await, ["started", "x"], "it was committed");
-    let again = store.turn(turn(lease, 1, "x")).await;
-    assert!(matches!(again, Err(steadfast_store::Error::Corrupt(_))), "{again:?}");
-    store.turn(turn(lease, 2, "y")).await.unwrap();
-    assert!(store.get(operator(), crate::common::id("a")).await.is_ok(), "reading goes on too");
+    assert!(beside.get(operator(), id("a")).await.is_ok(), "it was committed");
+    held(&store, "b").await;
+    assert!(store.get(operator(), id("b")).await.is_ok(), "reading goes on too");
+}
+
+/// A turn is the record of what was done, and who does not know whether it is recorded would do it again: so he
+/// waits, for longer than others.
+#[tokio::test]
+async fn a_turn_waits_until_it_is_known_what_became_of_it() {
+    let server = testing::shared().unwrap();
+    let direct = server.options();
+    let beside = direct.clone().open().await.unwrap();
+    for fate in [Fate::AnswerLost, Fate::Lost] {
+        let proxy = Proxy::to(server.port()).await;
+        let behind = direct.at(server.url_by(proxy.port)).patience(Duration::from_millis(300));
+        let store = behind.open().await.unwrap();
+        let lease = held(&store, &format!("{fate:?}")).await;
+        store.turn(turn(lease, 1, "before")).await.unwrap();
+        proxy.next_commit(fate, 0);
+        proxy.then_refuse();
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            proxy.let_in();
+        };
+        let (turned, ()) = tokio::join!(store.turn(turn(lease, 2, "x")), later);
+        turned.unwrap();
+        store.turn(turn(lease, 3, "y")).await.unwrap();
+        assert_eq!(history(&beside, lease).await, ["started", "before", "x", "y"], "{fate:?}");
+    }
 }
 
 /// What was committed is there. But who was taken for dead before he knew must not go on as if he held it.
