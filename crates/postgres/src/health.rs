@@ -73,7 +73,7 @@ impl Health {
 
     /// It was asked.
     pub(crate) fn heard(&self, said: &Result<()>) {
-        let said = said.as_ref().map(|()| ()).map_err(ToString::to_string);
+        let said = said.as_ref().copied().map_err(ToString::to_string);
         *lock(&self.asked) = Some((Instant::now(), said));
     }
 }
