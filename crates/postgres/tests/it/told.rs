@@ -9,7 +9,7 @@ use std::{
 use steadfast_core::Timestamp;
 use steadfast_postgres::{Options, Store, testing, testing::Setup};
 use steadfast_store::{
-    After, Change, Changes, ClaimTasks, Lease, NewTask, SendTo, Store as _, Turn, Which,
+    After, Cancel, Change, Changes, ClaimTasks, Lease, NewTask, SendTo, Store as _, Turn, Which,
 };
 
 use crate::common::{held, id, operator, task, turn};
@@ -108,6 +108,19 @@ async fn everybody_hears_what_is_his_to_do_and_others_what_there_is_to_see() {
 
     let letter = SendTo { id: id("a"), body: b"x".to_vec(), keep_until: None };
     one.send(operator(), letter).await.unwrap();
+    assert_eq!(next(&second).await, Change { held: true, ..about(lease) });
+    assert_eq!(next(&third).await, about(lease));
+
+    let cancel = Cancel {
+        at: Timestamp(2),
+        event: b"cancelled".to_vec(),
+        view: Vec::new(),
+        end: Vec::new(),
+        tell: Vec::new(),
+        expires: None,
+        frees: None,
+    };
+    one.cancel(operator(), id("a"), cancel).await.unwrap();
     assert_eq!(next(&second).await, Change { held: true, ..about(lease) });
     assert_eq!(next(&third).await, about(lease));
 
