@@ -114,7 +114,7 @@ pub(crate) async fn ready(client: &Client, options: &Options) -> Result<(), Open
             _ => OpenError::Older { schema, found, known: VERSION },
         });
     }
-    migrate(client, options).await
+    migrate(client, options, &MIGRATIONS).await
 }
 
 /// How long others may have a table that is to be altered, before they are waited for anew: everybody who
@@ -127,14 +127,14 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Runs the migrations that are missing: all or none, and once, however many processes begin at the
 /// same time.
-async fn migrate(client: &Client, options: &Options) -> Result<(), OpenError> {
+async fn migrate(client: &Client, options: &Options, all: &[Migration]) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Migration {
         schema: options.schema.clone(),
         detail: cause(&error),
     };
     let begun = Instant::now();
     loop {
-        let Err(fault) = migrate_alone(client, options).await else { return Ok(()) };
+        let Err(fault) = migrate_alone(client, options, all).await else { return Ok(()) };
         let _ = client.batch_execute("ROLLBACK").await;
         match fault {
             Fault::Sql(error)
@@ -168,7 +168,7 @@ impl From<OpenError> for Fault {
     }
 }
 
-async fn migrate_alone(client: &Client, options: &Options) -> Result<(), Fault> {
+async fn migrate_alone(client: &Client, options: &Options, all: &[Migration]) -> Result<(), Fault> {
     let schema = quoted(&options.schema);
     // Another process may be at it, and may take its time: nobody else waits for that.
     let begin = format!(
@@ -196,7 +196,7 @@ async fn migrate_alone(client: &Client, options: &Options) -> Result<(), Fault> 
                 migrated timestamptz NOT NULL DEFAULT now()
              );";
     }
-    for (at, migration) in MIGRATIONS.iter().enumerate() {
+    for (at, migration) in all.iter().enumerate() {
         let version = at as i64 + 1;
         if version > found {
             let oldest = migration.oldest;
@@ -213,4 +213,39 @@ async fn migrate_alone(client: &Client, options: &Options) -> Result<(), Fault> 
 /// A name as it stands in a statement.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use super::*;
+    use crate::{address::Address, conn::Conn, testing};
+    use steadfast_store::Store as _;
+
+    /// As when somebody makes a dump: he is waited for, and those who come meanwhile are not.
+    #[tokio::test]
+    #[allow(clippy::unwrap_used)]
+    async fn who_reads_a_table_for_long_keeps_a_migration_waiting_and_nobody_else() {
+        let options = testing::shared().unwrap().options();
+        let store = options.clone().open().await.unwrap();
+        let dump = testing::reads(&options, "task").await.unwrap();
+        let alter = "ALTER TABLE task ADD COLUMN more bigint;";
+        let [first, second] = MIGRATIONS;
+        let all = [first, second, Migration { sql: alter, oldest: 1 }];
+        let conn = Conn::open(&Address::parse(&options).unwrap(), &options).await.unwrap();
+        let others = async {
+            let mut longest = Duration::ZERO;
+            for _ in 0..60 {
+                let begun = Instant::now();
+                store.next_wake().await.unwrap();
+                longest = longest.max(begun.elapsed());
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            drop(dump);
+            longest
+        };
+        let (migrated, longest) = tokio::join!(migrate(&conn.client, &options, &all), others);
+        migrated.unwrap();
+        assert_eq!(look(&conn.client, &options).await.unwrap(), (3, 1));
+        assert!(longest < SHORT * 3, "{longest:?}");
+    }
 }

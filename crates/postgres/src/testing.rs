@@ -98,6 +98,11 @@ pub async fn hold_event(options: &Options, body: &str) -> Result<Hold, OpenError
     Hold::by(options, "SELECT pg_advisory_xact_lock(4711)").await
 }
 
+/// Reads a table as a dump does, until it is dropped.
+pub async fn reads(options: &Options, table: &str) -> Result<Hold, OpenError> {
+    Hold::by(options, &format!("LOCK TABLE {table} IN ACCESS SHARE MODE")).await
+}
+
 /// How many connections to the server wait for a lock.
 pub async fn waiting(options: &Options) -> Result<i64, OpenError> {
     let conn = Conn::open(&Address::parse(options)?, options).await?;
