@@ -62,18 +62,20 @@ impl Process {
         if let Ok(Some(status)) = self.child.try_wait() {
             world.wrong(format!("life {} has ended by itself: {status}", self.life));
         }
-        world.lives_of.end(self.life);
         if !kindly {
+            world.lives_of.end(self.life);
             let _ = self.child.kill().await;
             world.serve_at(self.place, None);
             world.kills.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        // It finishes the steps that it is at, so that none runs again.
         self.signal("TERM").await;
         world.stops.fetch_add(1, Ordering::Relaxed);
         // While it goes it still answers, if only that it is going.
         if timeout(Duration::from_secs(15), self.child.wait()).await.is_err() {
             world.wrong(format!("life {} was told to stop, and is still there", self.life));
+            world.lives_of.end(self.life);
             let _ = self.child.kill().await;
         }
         world.serve_at(self.place, None);

@@ -8,6 +8,7 @@ use super::{Client, accept, is_away, request};
 use crate::{
     book::{Kind, Tool},
     wire::{self, Broken, Response},
+    world::now,
 };
 
 pub(super) struct Session {
@@ -100,7 +101,11 @@ impl Session {
             let last = seen.last.clone().filter(|_| matches!(self.client.kind, Kind::Resumes(_)));
             self.client.world.book.change(number, |call| match &last {
                 Some(_) => call.resumes += 1,
-                None => call.repeats += u64::from(times > 0),
+                None if times > 0 => {
+                    call.repeats += 1;
+                    call.repeated.push(now());
+                }
+                None => {}
             });
             let sent = match &last {
                 Some(last) => {
