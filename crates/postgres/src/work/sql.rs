@@ -105,11 +105,12 @@ pub(crate) const INSERT_TASK: &str = "
                 $21::text[], $22::text[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[])";
 
 /// An error, as of two that begin with the same key, if one of the keys was freed by a task that began and was
-/// freed of it after this batch was loaded: its row is there, and can't be there twice.
+/// freed of it after this batch was loaded: its row is there, and can't be there twice. Who has that row locked may
+/// wait for the key, and is not waited for.
 pub(crate) const NOT_FREED: &str = "
     INSERT INTO freed (owner, key, task, at)
     SELECT f.owner, f.key, f.task, f.at FROM unnest($1::text[], $2::text[]) AS u (owner, key)
-    JOIN freed f ON f.owner = u.owner AND f.key = u.key FOR UPDATE OF f";
+    JOIN freed f ON f.owner = u.owner AND f.key = u.key FOR UPDATE OF f NOWAIT";
 /// Of tasks that begin with a key and are freed of it by the same batch: nobody else begins with it meanwhile.
 pub(crate) const FREE_NEW: &str = "UPDATE task SET dedup = NULL WHERE key = ANY($1::bigint[])";
 pub(crate) const PUT_FREED: &str = "
