@@ -8,6 +8,7 @@
 
 mod activity;
 mod columns;
+mod freed;
 mod inbox;
 mod load;
 mod needs;
@@ -31,6 +32,7 @@ pub(crate) use self::activity::At;
 pub(crate) use self::recall::check_memory;
 use self::{activity::Activity, inbox::Mail, question::Asked};
 pub(crate) use self::{
+    freed::Holder,
     load::{Begun, Clock, fence, load, new_keys},
     needs::Needs,
     reach::Reach,
@@ -66,6 +68,7 @@ pub(crate) struct Work<'b> {
     /// Ids that others have, of those that must be free.
     taken: HashSet<String>,
     dedups: HashMap<(String, String), i64>,
+    freed: freed::Freed,
     new_keys: VecDeque<i64>,
     new_activity_keys: VecDeque<i64>,
     mail: Mail<'b>,
@@ -95,6 +98,7 @@ impl<'b> Work<'b> {
             ids: HashMap::new(),
             taken: HashSet::new(),
             dedups: HashMap::new(),
+            freed: freed::Freed::default(),
             new_keys: VecDeque::new(),
             new_activity_keys: VecDeque::new(),
             mail: Mail::default(),
@@ -171,6 +175,7 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("load FENCE", load::FENCE),
     ("load LOCK_KEYS", load::LOCK_KEYS),
     ("load LOCK", load::LOCK),
+    ("load FREED", load::FREED),
     ("load TAKEN", load::TAKEN),
     ("load ACTIVITIES", load::ACTIVITIES),
     ("load NEXT", load::NEXT),
@@ -190,6 +195,9 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("sql UPDATE_TASK", sql::UPDATE_TASK),
     ("sql INSERT_PLAINLY", sql::INSERT_PLAINLY),
     ("sql INSERT_TASK", sql::INSERT_TASK),
+    ("sql NOT_FREED", sql::NOT_FREED),
+    ("sql FREE_NEW", sql::FREE_NEW),
+    ("sql PUT_FREED", sql::PUT_FREED),
     ("sql INSERT_TAG", sql::INSERT_TAG),
     ("sql INSERT_EVENT", sql::INSERT_EVENT),
     ("sql INSERT_INBOX", sql::INSERT_INBOX),
@@ -219,4 +227,5 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("sql REPLACED", sql::REPLACED),
     ("sql CLOSED", sql::CLOSED),
     ("sql UNWATCHED", sql::UNWATCHED),
+    ("sql FREED_GONE", sql::FREED_GONE),
 ];

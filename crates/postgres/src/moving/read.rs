@@ -19,9 +19,9 @@ use crate::{
 const TASKS: &str = concat!(
     "SELECT ",
     task_columns!(),
-    // A key that was freed is for those alone who had asked for it before, and nobody asks any more.
-    ", t.outcome, t.rank, t.tells, CASE WHEN t.freed IS NULL THEN t.dedup END
-     FROM task t ORDER BY t.key"
+    // A key that was freed stays behind: it is for those alone who had asked for it before, and nobody asks any
+    // more.
+    ", t.outcome, t.rank, t.tells, t.dedup FROM task t ORDER BY t.key"
 );
 const ACTIVITIES: &str = "SELECT key, task, op, name, token, desk, rank, due, epoch, attempt, body
                           FROM activity ORDER BY key";

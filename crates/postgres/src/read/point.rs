@@ -32,11 +32,16 @@ pub(crate) const WITH_QUESTIONS: &str = concat!(
         FROM question q WHERE q.task = t.key AND t.traces & 1 <> 0) AS asked ON true
      WHERE t.id = $1"
 );
+/// Who has a key, or had it last if nobody has.
 pub(crate) const KEYED: &str = concat!(
-    "SELECT id, ",
+    "SELECT t.id, NULL::bigint FROM task t
+     WHERE t.owner = $1 AND t.dedup = $2 AND (t.expires IS NULL OR t.expires > $3)
+     UNION ALL
+     SELECT t.id, ",
     clock!(),
-    " - freed FROM task
-     WHERE owner = $1 AND dedup = $2 AND (expires IS NULL OR expires > $3)"
+    " - f.at FROM freed f JOIN task t ON t.key = f.task
+     WHERE f.owner = $1 AND f.key = $2 AND (t.expires IS NULL OR t.expires > $3)
+        AND NOT EXISTS (SELECT FROM task h WHERE h.owner = $1 AND h.dedup = $2)"
 );
 pub(crate) const INBOX: &str =
     "SELECT seq, op, body FROM inbox WHERE task = $1 AND seq > $2 ORDER BY seq";

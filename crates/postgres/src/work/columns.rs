@@ -1,6 +1,6 @@
 //! What a batch changed, column by column, but for the tasks themselves.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Work, task_columns::Column};
 use crate::text;
@@ -54,6 +54,43 @@ impl<'w> Letters<'w> {
             all.kept_id.push(letter.id);
             all.kept_sender.push(letter.sender);
             all.kept_body.push(letter.body);
+        }
+        all
+    }
+}
+
+/// Keys that were freed.
+#[derive(Default)]
+pub(super) struct Freed<'w> {
+    pub(super) owner: Column<&'w str>,
+    pub(super) key: Column<Cow<'w, str>>,
+    pub(super) task: Column<i64>,
+    pub(super) at: Column<i64>,
+    pub(super) gone_owner: Column<&'w str>,
+    pub(super) gone_key: Column<Cow<'w, str>>,
+    pub(super) gone_task: Column<i64>,
+    /// Of tasks that begin with a key and are freed of it by this batch.
+    pub(super) new: Column<i64>,
+    pub(super) keys: BTreeMap<i64, &'w str>,
+}
+
+impl<'w> Freed<'w> {
+    pub(super) fn of(work: &'w Work<'_>) -> Freed<'w> {
+        let mut all = Freed::default();
+        for ((owner, key), task) in work.freed.gone() {
+            all.gone_owner.push(owner);
+            all.gone_key.push(text::stored(key));
+            all.gone_task.push(task);
+        }
+        for ((owner, key), task, at) in work.freed.written() {
+            all.owner.push(owner);
+            all.key.push(text::stored(key));
+            all.task.push(task);
+            all.at.push(at);
+            if work.tasks.get(&task).is_some_and(|task| task.fresh.is_some()) {
+                all.new.push(task);
+                all.keys.insert(task, key);
+            }
         }
         all
     }

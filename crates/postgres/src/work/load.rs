@@ -52,7 +52,7 @@ macro_rules! columns {
     () => {
         "t.key, t.id, t.owner, t.status, t.desk, t.wake, t.rank, t.epoch, t.deaths, t.expires,
          t.parent, t.parent_op, t.tells, t.dedup, t.bound, t.letters, t.traces,
-         t.xmin, t.freed"
+         t.xmin"
     };
 }
 
@@ -78,6 +78,8 @@ pub(crate) const LOCK: &str = concat!(
         UNION SELECT t.key FROM unnest($2::text[]) AS i (id) JOIN task t ON t.id = i.id
         UNION SELECT t.key FROM unnest($3::text[], $4::text[]) AS d (owner, dedup)
               JOIN task t ON t.owner = d.owner AND t.dedup = d.dedup
+        UNION SELECT f.task FROM unnest($3::text[], $4::text[]) AS d (owner, dedup)
+              JOIN freed f ON f.owner = d.owner AND f.key = d.dedup
         UNION SELECT a.task FROM unnest($5::bigint[]) AS k (key) JOIN activity a ON a.key = k.key
         UNION SELECT w.task FROM unnest($6::text[], $7::text[]) AS s (scope, key)
               JOIN watch w ON w.scope = s.scope AND w.key = s.key
@@ -86,6 +88,11 @@ pub(crate) const LOCK: &str = concat!(
     columns!(),
     " FROM want JOIN task t ON t.key = want.key ORDER BY t.key FOR NO KEY UPDATE OF t"
 );
+
+/// After the tasks are locked: one that was waited for may have freed its key meanwhile.
+pub(crate) const FREED: &str = "
+    SELECT f.owner, f.key, f.task, f.at FROM unnest($1::text[], $2::text[]) AS d (owner, key)
+    JOIN freed f ON f.owner = d.owner AND f.key = d.key";
 
 pub(crate) const TAKEN: &str = "SELECT id FROM task WHERE id = ANY($1::text[])";
 
@@ -239,6 +246,7 @@ pub(crate) async fn load<'b>(
             )),
         };
     let mut add = |wanted: bool, sql, params: &[_]| wanted.then(|| pipe.add(sql, params));
+    let freed = add(!dedups.is_empty(), FREED, &[&dedup_owners, &dedups]);
     let taken = add(!new_ids.is_empty(), TAKEN, &[&new_ids]);
     let works = add(
         !activities.is_empty() || !activities_of.is_empty(),
@@ -288,6 +296,9 @@ pub(crate) async fn load<'b>(
             work.dedups.insert((task.owner.to_string(), dedup.clone()), task.key);
         }
         work.tasks.insert(task.key, task);
+    }
+    for row in take(freed) {
+        work.freed.loaded(at(&row)?, row.try_get(2)?, row.try_get(3)?);
     }
     for row in take(taken) {
         work.taken.insert(row.try_get(0)?);
@@ -391,7 +402,6 @@ pub(super) fn task<'b>(row: &Row) -> Result<Task<'b>, Error> {
         letters: row.try_get(15)?,
         traces: row.try_get(16)?,
         version: Some(row.try_get(17)?),
-        freed: row.try_get(18)?,
         ..Task::new(row.try_get(0)?, id.into(), owner.into())
     };
     Ok(task.unchanged())

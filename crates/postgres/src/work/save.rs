@@ -4,7 +4,7 @@ use tokio_postgres::Error;
 
 use super::{
     Task, Work,
-    columns::{Activities, Letters, Questions, States},
+    columns::{Activities, Freed, Letters, Questions, States},
     recall::fence_known,
     sql::*,
     task_columns::{Inserts, Updates},
@@ -99,6 +99,7 @@ struct Changes<'w> {
     desk: i64,
     updates: Updates<'w>,
     plain_updates: Updates<'w>,
+    freed: Freed<'w>,
     inserts: Inserts<'w>,
     plain_inserts: Inserts<'w>,
     /// Of what is remembered: ends of tasks, and tasks that begin like the first of them.
@@ -130,6 +131,7 @@ impl<'w> Changes<'w> {
             desk: work.desk,
             updates: Updates::default(),
             plain_updates: Updates::default(),
+            freed: Freed::of(work),
             inserts: Inserts::default(),
             plain_inserts: Inserts::default(),
             ends: Updates::default(),
@@ -162,12 +164,20 @@ impl<'w> Changes<'w> {
     fn add(&mut self, task: &'w Task<'_>) {
         let plainly = task.dirty && task.before == Some(task.seldom());
         let ends = self.recalled && plainly && task.ends_plainly();
+        let freed = self.freed.keys.get(&task.key).copied();
         match task.fresh {
-            Some(new) if task.begins_plainly() => match self.recalled && self.begins_alike(new) {
-                true => self.begins.add(task, new),
-                false => self.plain_inserts.add(task, new),
-            },
-            Some(new) => self.inserts.add(task, new),
+            Some(new) if task.begins_plainly() && freed.is_none() => {
+                match self.recalled && self.begins_alike(new) {
+                    true => self.begins.add(task, new),
+                    false => self.plain_inserts.add(task, new),
+                }
+            }
+            Some(new) => {
+                self.inserts.add(task, new);
+                if let (Some(key), Some(dedup)) = (freed, self.inserts.rest.dedup.last_mut()) {
+                    *dedup = Some(text::stored(key));
+                }
+            }
             None if ends => self.ends.add(task),
             None if plainly => self.plain_updates.add(task),
             None if task.dirty => self.updates.add(task),
@@ -216,6 +226,7 @@ impl<'w> Changes<'w> {
             desk,
             updates,
             plain_updates,
+            freed,
             inserts,
             plain_inserts,
             ends: _,
@@ -262,6 +273,11 @@ impl<'w> Changes<'w> {
             UNWATCHED,
             &[&states.unwatched_scope, &states.unwatched_key, &states.unwatched],
         );
+        add(
+            !freed.gone_task.is_empty(),
+            FREED_GONE,
+            &[&freed.gone_owner, &freed.gone_key, &freed.gone_task],
+        );
         add(!states.scopes_gone.is_empty(), SCOPES, &[&states.scopes_gone]);
         add(!states.sessions_gone.is_empty(), SESSIONS, &[&states.sessions_gone]);
 
@@ -280,8 +296,8 @@ impl<'w> Changes<'w> {
             UPDATE_TASK,
             &[
                 &u.key, &u.status, &u.updated, &u.ended, &u.expires, &u.wake, &u.desk, &u.bound,
-                &u.rank, &u.epoch, &u.deaths, &u.letters, &u.traces, &u.tells, &u.dedup, &u.freed,
-                &u.view, &u.outcome,
+                &u.rank, &u.epoch, &u.deaths, &u.letters, &u.traces, &u.tells, &u.dedup, &u.view,
+                &u.outcome,
             ],
         );
         let (i, r) = (plain_inserts, &plain_inserts.rest);
@@ -326,6 +342,10 @@ impl<'w> Changes<'w> {
                 &r.outcome,
             ],
         );
+        let (f, keyed) = (freed, r.dedup.iter().any(Option::is_some));
+        add(keyed, NOT_FREED, &[&i.owner, &r.dedup]);
+        add(!f.new.is_empty(), FREE_NEW, &[&f.new]);
+        add(!f.task.is_empty(), PUT_FREED, &[&f.owner, &f.key, &f.task, &f.at]);
         add(!i.tag_task.is_empty(), INSERT_TAG, &[&i.tag_name, &i.tag_value, &i.tag_task]);
         add(
             !event_task.is_empty() && !recalled,

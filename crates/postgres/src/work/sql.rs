@@ -18,14 +18,14 @@ pub(crate) const UPDATE_TASK: &str = "
         status = u.status, updated = coalesce(u.updated, t.updated),
         ended = coalesce(u.ended, t.ended), expires = u.expires, wake = u.wake, desk = u.desk,
         bound = u.bound, rank = u.rank, epoch = u.epoch, deaths = u.deaths, letters = u.letters,
-        traces = u.traces, tells = u.tells, dedup = u.dedup, freed = u.freed, view = coalesce(u.view, t.view),
+        traces = u.traces, tells = u.tells, dedup = u.dedup, view = coalesce(u.view, t.view),
         outcome = coalesce(u.outcome, t.outcome)
     FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],
                 $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
                 $11::bigint[], $12::bigint[], $13::smallint[], $14::boolean[], $15::text[],
-                $16::bigint[], $17::bytea[], $18::bytea[])
+                $16::bytea[], $17::bytea[])
         AS u (key, status, updated, ended, expires, wake, desk, bound, rank, epoch, deaths, letters,
-              traces, tells, dedup, freed, view, outcome)
+              traces, tells, dedup, view, outcome)
     WHERE t.key = u.key";
 
 /// And most tasks begin so.
@@ -104,6 +104,20 @@ pub(crate) const INSERT_TASK: &str = "
                 $16::bigint[], $17::smallint[], $18::boolean[], $19::text[], $20::text[],
                 $21::text[], $22::text[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[])";
 
+/// An error, as of two that begin with the same key, if one of the keys was freed by a task that began and was
+/// freed of it after this batch was loaded: its row is there, and can't be there twice. Who has that row locked may
+/// wait for the key, and is not waited for.
+pub(crate) const NOT_FREED: &str = "
+    INSERT INTO freed (owner, key, task, at)
+    SELECT f.owner, f.key, f.task, f.at FROM unnest($1::text[], $2::text[]) AS u (owner, key)
+    JOIN freed f ON f.owner = u.owner AND f.key = u.key FOR UPDATE OF f NOWAIT";
+/// Of tasks that begin with a key and are freed of it by the same batch: nobody else begins with it meanwhile.
+pub(crate) const FREE_NEW: &str = "UPDATE task SET dedup = NULL WHERE key = ANY($1::bigint[])";
+pub(crate) const PUT_FREED: &str = "
+    INSERT INTO freed (owner, key, task, at)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
+    ON CONFLICT (owner, key) DO UPDATE SET task = excluded.task, at = excluded.at";
+
 pub(crate) const INSERT_TAG: &str = "
     INSERT INTO tag (name, value, task) SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])";
 pub(crate) const INSERT_EVENT: &str = "
@@ -173,8 +187,11 @@ pub(crate) const CLOSED: &str = "
 pub(crate) const UNWATCHED: &str = "
     DELETE FROM watch w USING unnest($1::text[], $2::text[], $3::bigint[]) AS u (scope, key, task)
     WHERE w.scope = u.scope AND w.key = u.key AND w.task = u.task";
+pub(crate) const FREED_GONE: &str = "
+    DELETE FROM freed f USING unnest($1::text[], $2::text[], $3::bigint[]) AS u (owner, key, task)
+    WHERE f.owner = u.owner AND f.key = u.key AND f.task = u.task";
 
-/// The removal of tasks: all that is theirs by number, themselves last. What is theirs by name is in
-/// [`SCOPES`].
+/// The removal of tasks: all that is theirs by number, themselves last, and with them the keys that they were
+/// freed of. What is theirs by name is in [`SCOPES`].
 pub(crate) const REMOVAL: [&str; 7] =
     [EVENTS_OF, INBOX_OF, QUESTIONS_OF, WATCHES_OF, ACTIVITIES_OF, TAGS_OF, TASKS];

@@ -1,6 +1,6 @@
 //! A task as its batch sees it, and how it is found.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use steadfast_core::{OpId, Status, TaskId, Timestamp};
 use steadfast_store::{Caller, NewTask, Refusal};
@@ -63,8 +63,6 @@ pub(crate) struct Task<'b> {
     pub(crate) parent: Option<(i64, OpId)>,
     pub(crate) tells: bool,
     pub(crate) dedup: Option<String>,
-    /// Since when others may have its key, by the database's clock.
-    pub(crate) freed: Option<i64>,
     pub(crate) bound: Option<i64>,
     /// The number of its last message.
     pub(crate) letters: i64,
@@ -105,7 +103,6 @@ pub(crate) struct Seldom {
     traces: i16,
     tells: bool,
     dedup: bool,
-    freed: Option<i64>,
 }
 
 impl<'b> Task<'b> {
@@ -125,7 +122,6 @@ impl<'b> Task<'b> {
             parent: None,
             tells: false,
             dedup: None,
-            freed: None,
             bound: None,
             letters: 0,
             traces: 0,
@@ -161,7 +157,6 @@ impl<'b> Task<'b> {
             tells: self.tells,
             // It is taken, and never given.
             dedup: self.dedup.is_some(),
-            freed: self.freed,
         }
     }
 
@@ -175,7 +170,6 @@ impl<'b> Task<'b> {
             traces: 0,
             tells: false,
             dedup: false,
-            freed: None,
         };
         self.seldom() == nothing
             && matches!(self.place, Place::Desk(_))
@@ -247,17 +241,6 @@ impl<'b> Work<'b> {
         self.needs.new_ids.get(id.as_str()).cloned().unwrap_or_else(|| id.as_str().into())
     }
 
-    /// The number of an owner's task with this dedup key.
-    pub(crate) fn by_dedup(&mut self, owner: &str, dedup: &str) -> Done<Option<i64>> {
-        let at = (owner.to_owned(), dedup.to_owned());
-        let found = self.dedups.get(&at).copied();
-        if found.is_none() && !self.needs.dedups.contains(&at) {
-            self.missing.dedups.insert(at);
-            return Err(Fault::Miss);
-        }
-        Ok(found)
-    }
-
     /// The task with this id, if it exists for this caller.
     pub(crate) fn find(&mut self, caller: &Caller, id: &TaskId) -> Done<&mut Task<'b>> {
         let key = self.by_id(id)?.ok_or(Refusal::Unknown)?;
@@ -323,28 +306,6 @@ impl<'b> Work<'b> {
         self.changed();
     }
 
-    /// Others may have a task's dedup key who have asked for it after this.
-    pub(crate) fn free_dedup(&mut self, key: i64, since: Instant) {
-        let clock = self.clock;
-        let Some(task) = self.tasks.get_mut(&key) else { return };
-        if task.dedup.is_some() && task.freed.is_none() {
-            task.freed = clock.map(|clock| clock.at_the_latest(since));
-            task.dirty = true;
-            self.changed();
-        }
-    }
-
-    /// Takes a task's dedup key from it.
-    pub(crate) fn take_dedup(&mut self, key: i64) {
-        let Some(task) = self.tasks.get_mut(&key) else { return };
-        if let Some(dedup) = task.dedup.take() {
-            task.dirty = true;
-            let at = (task.owner.to_string(), dedup);
-            self.dedups.remove(&at);
-            self.changed();
-        }
-    }
-
     /// Removes a task with all that belongs to it.
     pub(crate) fn remove(&mut self, key: i64) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
@@ -354,6 +315,7 @@ impl<'b> Work<'b> {
         if let Some(dedup) = dedup {
             self.dedups.remove(&(owner.to_string(), dedup));
         }
+        self.freed.forget(key);
         self.removed.push(key);
         self.clear_inbox(key);
         self.clear_questions(key);

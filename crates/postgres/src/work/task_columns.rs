@@ -25,7 +25,6 @@ pub(super) struct Updates<'w> {
     pub(super) traces: Column<i16>,
     pub(super) tells: Column<bool>,
     pub(super) dedup: Column<Option<Cow<'w, str>>>,
-    pub(super) freed: Column<Option<i64>>,
     pub(super) view: Column<Option<&'w [u8]>>,
     pub(super) outcome: Column<Option<&'w [u8]>>,
     /// Of the rows as they were.
@@ -49,7 +48,6 @@ impl<'w> Updates<'w> {
         self.traces.push(task.traces);
         self.tells.push(task.tells);
         self.dedup.push(task.dedup.as_deref().map(text::stored));
-        self.freed.push(task.freed);
         self.view.push(task.view);
         self.outcome.push(task.outcome);
         self.version.push(task.version);

@@ -9,7 +9,7 @@ use crate::{
     lane::Cards,
     queue::Apply,
     row,
-    work::{Done, Needs, Place, Reach, Task, Work},
+    work::{Done, Holder, Needs, Place, Reach, Task, Work},
 };
 
 pub(crate) struct StartTask(pub(crate) NewTask);
@@ -61,17 +61,15 @@ impl<'b> Work<'b> {
         desk: Option<i64>,
     ) -> Done<Started> {
         let owner = row::owner(&new.owner);
-        let mut old = None;
         if let Some(dedup) = &new.dedup {
             if let Some(unless) = &dedup.unless
                 && let Some(taken_back) = self.by_dedup(owner, unless)?
-                && self.task(taken_back)?.is_some_and(|task| task.status == Status::Cancelled)
+                && self.task(taken_back.task)?.is_some_and(|task| task.status == Status::Cancelled)
                 && let Some(existing) = self.stands(taken_back, new, dedup)?
             {
                 return Ok(existing);
             }
-            old = self.by_dedup(owner, &dedup.key)?;
-            if let Some(old) = old
+            if let Some(old) = self.by_dedup(owner, &dedup.key)?
                 && let Some(existing) = self.stands(old, new, dedup)?
             {
                 return Ok(existing);
@@ -82,9 +80,9 @@ impl<'b> Work<'b> {
         }
         let letters = self.kept_for(new.id.as_str(), owner, new.created.0)?;
         let key = self.new_key()?;
-        if let Some(old) = old {
-            // Its removal must not take the key from the new task.
-            self.take_dedup(old);
+        if let Some(dedup) = &new.dedup {
+            // The removal of who has it must not take it from the new task.
+            self.take_dedup(owner, &dedup.key);
         }
         self.insert(build(key, self.new_id(&new.id), new, parent, desk));
         let mail = !letters.is_empty();
@@ -109,16 +107,16 @@ impl<'b> Work<'b> {
     ///
     /// The clock was read before this, and how long the new one has waited is looked at after it. So that counts
     /// as asked for before the other was freed, unless it is certain that it was not.
-    fn stands(&mut self, key: i64, new: &NewTask, dedup: &Dedup) -> Done<Option<Started>> {
-        let clock = self.clock;
-        let Some(task) = self.task(key)? else { return Ok(None) };
+    fn stands(&mut self, holder: Holder, new: &NewTask, dedup: &Dedup) -> Done<Option<Started>> {
+        let (clock, key) = (self.clock, TaskKey(holder.task));
+        let Some(task) = self.task(key.0)? else { return Ok(None) };
         let id = TaskId::new(&task.id).unwrap_or_else(|_| new.id.clone());
-        let freed_for = task.freed.zip(clock).map(|(freed, clock)| clock.since(freed));
+        let freed_for = holder.freed.zip(clock).map(|(freed, clock)| clock.since(freed));
         let gives_way = task.has_expired(new.created)
             || freed_for.is_some_and(|freed_for| freed_for > dedup.asked.instant.elapsed())
             || dedup.instead_of.as_ref() == Some(&id);
-        let freed = task.freed.is_some();
-        Ok((!gives_way).then_some(Started::Existing { key: TaskKey(key), id, freed }))
+        let freed = holder.freed.is_some();
+        Ok((!gives_way).then_some(Started::Existing { key, id, freed }))
     }
 }
 

@@ -5,6 +5,7 @@
 mod common;
 mod documented;
 mod fence;
+mod freed;
 mod health;
 mod hosts;
 mod lost;

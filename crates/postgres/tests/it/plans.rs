@@ -12,6 +12,7 @@ const FILL: &str = "
         (k % 10)::smallint, 0::smallint, false, 'id' || k, 'tool' || k % 5, 'owner' || k % 50,
         CASE WHEN k % 4 = 0 THEN 'd' || k END, NULL, 'about', 'view', NULL
     FROM generate_series(1, 30000) k;
+    INSERT INTO freed SELECT 'owner' || k % 50, 'f' || k, k, k FROM generate_series(1, 20000) k;
     INSERT INTO event SELECT k / 3, k % 3, 'body' FROM generate_series(0, 60000) k;
     INSERT INTO inbox SELECT k, 1, NULL, false, 'body' FROM generate_series(1, 20000) k;
     INSERT INTO question SELECT k, 1, 1, 'q', 'body' FROM generate_series(1, 20000) k;
