@@ -227,7 +227,7 @@ pub(crate) async fn check_memory(conn: &crate::conn::Conn, needs: &Needs, desk: 
         let known = needs.cards.get(&there.key).and_then(|card| card.recall(there.key, desk));
         let Some(known) = known.filter(|known| known.version == there.version) else { continue };
         // Where a history ends is known to who takes a turn, and the rest is of what is remembered alone.
-        there.next = row.try_get(19).ok().filter(|_| known.next.is_some());
+        there.next = row.try_get(18).ok().filter(|_| known.next.is_some());
         there.remembered = known.remembered.clone();
         assert_eq!(format!("{there:?}"), format!("{known:?}"), "a task is remembered wrongly");
     }
