@@ -199,7 +199,7 @@ pub trait Store: Send + Sync + 'static {
     /// Removes what has expired, and kept messages, notices and sessions whose time is over; those that expired first
     /// come first. At most `limit` tasks are removed or reported as overdue. Ended tasks with
     /// something left to do (on a desk, on the ready pile, or parked with a wake) are left for a
-    /// later sweep.
+    /// later sweep. A store may remove it in parts, and what is left of an expired task next time.
     fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>>;
 
     // ---- activities ----

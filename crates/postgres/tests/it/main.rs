@@ -16,6 +16,7 @@ mod pooled;
 mod proxy;
 mod secure;
 mod suite;
+mod sweep;
 mod told;
 mod transactions;
 mod trouble;
