@@ -213,6 +213,7 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("claim ANY", claim::ANY),
     ("claim PICK", claim::PICK),
     ("claim LOCK", claim::LOCK),
+    ("claim FIT", claim::FIT),
     ("claim TAKE", claim::TAKE),
     ("claim HISTORY", claim::HISTORY),
     ("claim INBOX", claim::INBOX),

@@ -99,6 +99,9 @@ pub trait Store: Send + Sync + 'static {
     /// one that became ready first comes first. Parked tasks that are due go to the ready pile
     /// whatever their tool, so that [`next_wake`](Store::next_wake) is not held up by tasks that
     /// nobody here can run.
+    ///
+    /// Fewer than were asked for may be all that there are. A store may also leave some, if what is recorded of
+    /// them is too much for one answer: then it says by [`changed`](Store::changed) that there is work.
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>>;
 
     /// Appends to a task and lets its effects become true. Dying before: the turn never happened,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod claims;
 mod common;
 mod documented;
 mod fence;
@@ -14,6 +15,7 @@ mod opening;
 mod plans;
 mod pooled;
 mod proxy;
+mod reading;
 mod secure;
 mod suite;
 mod sweep;
