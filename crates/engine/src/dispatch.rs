@@ -299,7 +299,7 @@ async fn sweep(core: Arc<Core>) {
                         tracing::warn!(task = %id, %error, "can't cancel a task past its age");
                     }
                 }
-                if swept.more {
+                if swept.more && !core.draining.is_cancelled() {
                     continue;
                 }
             }

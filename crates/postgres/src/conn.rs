@@ -99,14 +99,21 @@ impl Conn {
     /// The plans we want are known: by index, one row after the other. So plans are made once for
     /// each statement, and may not depend on statistics, which know nothing of a table that was
     /// empty a minute ago. How long an answer may take is our own affair: a `statement_timeout` would
-    /// also end the wait of a commit for its standby, and call that a success.
+    /// also end the wait of a commit for its standby, and call that a success. But what we have given up
+    /// must not go on with its locks: so the server is to look whether we are still there while it is at a
+    /// statement, if its system lets it. (It does not look while it waits for a standby; a request to cancel
+    /// would end that as well.)
     async fn dress(
         client: Client,
         end: Option<AbortHandle>,
         options: &Options,
     ) -> Result<Conn, OpenError> {
         let settings = format!(
-            "{} SET default_transaction_isolation = 'read committed';",
+            "{} SET default_transaction_isolation = 'read committed';
+             DO $$ BEGIN
+                 SET client_connection_check_interval = 1000;
+             EXCEPTION WHEN OTHERS THEN NULL;
+             END $$;",
             settings(options, "")
         );
         client.batch_execute(&settings).await.map_err(|e| OpenError::failed(&e))?;

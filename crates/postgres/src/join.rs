@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The numbers of the transactions of this process, among those of its writers.
 pub(crate) fn lanes(options: &Options) -> Range<i16> {
     let most = i16::try_from(options.transactions).unwrap_or(1);
-    3..3 + most
+    4..4 + most
 }
 
 /// How far transactions are kept from each other, as PostgreSQL has it.

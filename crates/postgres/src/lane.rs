@@ -1,9 +1,9 @@
 //! A lane: one connection that writes, one transaction at a time, and knows how each ended.
 //!
-//! There are three. Small writes are committed together in two of them (see
+//! There are four. Small writes are committed together in two of them (see
 //! [`writer`](crate::writer)); what looks for its rows by itself, like a claim, has the third (see
-//! [`solo`](crate::solo)). Between them, as between processes, order is made by locks of the database
-//! alone.
+//! [`solo`](crate::solo)), and removing what is over the fourth. Between them, as between processes, order
+//! is made by locks of the database alone.
 
 mod cards;
 mod link;
@@ -80,7 +80,8 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(core: Arc<Core>, number: i16, conn: Conn) -> Lane {
+    /// Without a connection it makes one when it needs it.
+    pub(crate) fn new(core: Arc<Core>, number: i16, conn: Option<Conn>) -> Lane {
         Lane { link: Link::new(Arc::clone(&core), conn), core, number, tries: 0, last: None }
     }
 

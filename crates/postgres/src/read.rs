@@ -24,14 +24,19 @@ use crate::{
 
 /// Connections for reads of a few rows. Each does what several callers ask for, one after the other.
 const POINTS: usize = 2;
-/// The last is for reads that may take longer.
+/// The last is for reads that may take longer, one at a time.
 const ALL: usize = POINTS + 1;
+/// So many times as long as an answer may take can one wait for one's turn there.
+const IN_LINE: u32 = 4;
 
 /// Connections that only read, made when they are first used.
 pub(crate) struct Readers {
     core: Arc<Core>,
     conns: [Mutex<Option<Arc<Conn>>>; ALL],
     next: AtomicUsize,
+    /// Whoever reads what may take longer stands in line here, not at the server: how long an answer may take
+    /// counts from when it is asked for, and who is too slow is so for himself alone.
+    line: Mutex<()>,
 }
 
 impl Readers {
@@ -40,6 +45,7 @@ impl Readers {
             core,
             conns: std::array::from_fn(|_| Mutex::default()),
             next: AtomicUsize::new(0),
+            line: Mutex::default(),
         }
     }
 
@@ -60,6 +66,12 @@ impl Readers {
 
     /// Reads what may be many rows.
     pub(crate) async fn scan(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let most = self.core.options.patience.saturating_mul(IN_LINE);
+        let Ok(_turn) = tokio::time::timeout(most, self.line.lock()).await else {
+            return Err(Error::Unavailable(
+                "too many read at the same time what takes long".into(),
+            ));
+        };
         self.read(POINTS, sql, params).await
     }
 

@@ -19,7 +19,7 @@ pub(crate) use self::{
     claim::Claim,
     claim_activities::ClaimWork,
     session::{KeepSession, TouchSession},
-    sweep::Sweep,
+    sweep::sweep,
 };
 use crate::{
     bell::Batch,
@@ -84,7 +84,7 @@ pub(crate) trait Solo: Send + Sync + 'static {
     fn run(&self, tx: &Tx<'_>) -> impl Future<Output = Done<(Self::Answer, News)>> + Send;
 }
 
-/// The lane for these calls.
+/// A lane for these calls.
 #[derive(Clone)]
 pub(crate) struct Desk(Arc<Mutex<Lane>>);
 
@@ -102,9 +102,17 @@ impl Desk {
     /// Gives the desk back. After it nothing more is written; if it fails, the desk is dead when its lease is
     /// over. Done once, whoever asks for it again.
     pub(crate) async fn give_back(&self, core: &Core) -> Result<()> {
-        match core.close() {
-            true => self.do_it(core, GiveBack).await,
-            false => Ok(()),
+        if !core.close() {
+            return Ok(());
+        }
+        match self.do_it(core, GiveBack { tells: true }).await {
+            // PostgreSQL may have no room for notices, if somebody listens and does not hear. That fails the
+            // commit; and it is better to be found out than to be dead only when the lease is over.
+            Err(Error::Corrupt(why)) => {
+                tracing::warn!(why, "can't say that all is given back; giving it back in silence");
+                self.do_it(core, GiveBack { tells: false }).await
+            }
+            done => done,
         }
     }
 
@@ -201,10 +209,12 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("adopt SET_ASIDE", adopt::SET_ASIDE),
     ("adopt ACTIVITIES", adopt::ACTIVITIES),
     ("adopt BURY", adopt::BURY),
+    ("adopt REMEMBER", adopt::REMEMBER),
     ("claim DUE", claim::DUE),
     ("claim ANY", claim::ANY),
     ("claim PICK", claim::PICK),
     ("claim LOCK", claim::LOCK),
+    ("claim FIT", claim::FIT),
     ("claim TAKE", claim::TAKE),
     ("claim HISTORY", claim::HISTORY),
     ("claim INBOX", claim::INBOX),
@@ -214,6 +224,9 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("claim_activities TAKE", claim_activities::TAKE),
     ("sweep ANY", sweep::ANY),
     ("sweep OVER", sweep::OVER),
+    ("sweep LOCK", sweep::LOCK),
+    ("sweep EVENTS", sweep::EVENTS),
+    ("sweep LEFT", sweep::LEFT),
     ("sweep SESSIONS", sweep::SESSIONS),
     ("sweep KEPT", sweep::KEPT),
     ("sweep NOTICES", sweep::NOTICES),

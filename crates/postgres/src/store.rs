@@ -35,6 +35,7 @@ pub struct Store {
     core: Arc<Core>,
     readers: Readers,
     solo: solo::Desk,
+    sweeper: solo::Desk,
     pool: Arc<Pool>,
     life: Mutex<Option<Life>>,
 }
@@ -201,7 +202,7 @@ impl steadfast_store::Store for Store {
     }
 
     fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>> {
-        Box::pin(self.solo.call(&self.core, solo::Sweep { now, limit }))
+        Box::pin(solo::sweep(&self.sweeper, &self.core, now, limit))
     }
 
     fn claim_activities(&self, claim: ClaimActivities) -> BoxFuture<'_, Result<Vec<ActivityRow>>> {

@@ -99,6 +99,9 @@ pub trait Store: Send + Sync + 'static {
     /// one that became ready first comes first. Parked tasks that are due go to the ready pile
     /// whatever their tool, so that [`next_wake`](Store::next_wake) is not held up by tasks that
     /// nobody here can run.
+    ///
+    /// Fewer than were asked for may be all that there are. A store may also leave some, if what is recorded of
+    /// them is too much for one answer: then it says by [`changed`](Store::changed) that there is work.
     fn claim(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<Claimed>>>;
 
     /// Appends to a task and lets its effects become true. Dying before: the turn never happened,
@@ -199,7 +202,7 @@ pub trait Store: Send + Sync + 'static {
     /// Removes what has expired, and kept messages, notices and sessions whose time is over; those that expired first
     /// come first. At most `limit` tasks are removed or reported as overdue. Ended tasks with
     /// something left to do (on a desk, on the ready pile, or parked with a wake) are left for a
-    /// later sweep.
+    /// later sweep. A store may remove it in parts, and what is left of an expired task next time.
     fn sweep(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Swept>>;
 
     // ---- activities ----

@@ -479,6 +479,6 @@ pub struct Swept {
     pub removed: u64,
     /// Tasks that have expired and have not ended, wherever they are: the engine cancels them.
     pub overdue: Vec<TaskId>,
-    /// The limit was reached; there may be more.
+    /// There may be more: the limit was reached, or it is as much as the store removes at once.
     pub more: bool,
 }

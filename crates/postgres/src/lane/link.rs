@@ -22,9 +22,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(core: Arc<Core>, conn: Conn) -> Link {
+    pub(super) fn new(core: Arc<Core>, conn: Option<Conn>) -> Link {
         let (next, pause) = (Instant::now(), Duration::ZERO);
-        Link { core, conn: Some(Arc::new(conn)), next, pause }
+        Link { core, conn: conn.map(Arc::new), next, pause }
     }
 
     /// The connection, or a new one. Each call makes one attempt at most, after the pause that is

@@ -3,7 +3,10 @@
 use steadfast_store::{HistoryPage, Order, Result, TaskKey};
 
 use super::Readers;
-use crate::row::{count, get};
+use crate::{
+    conn::Param,
+    row::{count, get},
+};
 
 pub(crate) const OLDEST_FIRST: &str =
     "SELECT seq, body FROM event WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3";
@@ -24,7 +27,12 @@ impl Readers {
             Order::NewestFirst => (NEWEST_FIRST, after.unwrap_or(i64::MAX)),
         };
         let most = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
-        let rows = self.scan(sql, &[&key.0, &behind, &most]).await?;
+        let params: [Param<'_>; 3] = [&key.0, &behind, &most];
+        let rows = match limit {
+            // Many want to know nothing but the first event, or the last.
+            ..=1 => self.point(sql, &params).await?,
+            _ => self.scan(sql, &params).await?,
+        };
         let more = rows.len() > limit;
         let events = rows.iter().take(limit).map(|r| Ok((count(r, 0)?, get(r, 1)?)));
         let events = events.collect::<Result<Vec<(u64, Vec<u8>)>>>()?;

@@ -41,6 +41,9 @@ pub(crate) const ACTIVITIES: &str = "
 
 pub(crate) const BURY: &str = "DELETE FROM desk WHERE n = $1";
 
+/// From now on it is kept for a day how many batches it has committed, for who has lost an answer.
+pub(crate) const REMEMBER: &str = "UPDATE writer SET since = clock_timestamp() WHERE desk = $1";
+
 const HALTED: i64 = -1;
 const READY: i64 = 0;
 
@@ -93,13 +96,17 @@ impl Solo for Adopt {
         adopted.activities =
             tx.all(ACTIVITIES, &[&self.dead, &tx.moment, &1i64]).await?.len() as u64;
         tx.all(BURY, &[&self.dead]).await?;
+        tx.all(REMEMBER, &[&self.dead]).await?;
         Ok((adopted, News::anything()))
     }
 }
 
 /// Gives back what lies on our own desk, which is dead with that: nobody goes on with what is bound to it.
 /// Counts as no death, and as no attempt.
-pub(crate) struct GiveBack;
+pub(crate) struct GiveBack {
+    /// Whether others are told so with the commit, or have to see it.
+    pub(crate) tells: bool,
+}
 
 impl Solo for GiveBack {
     type Answer = ();
@@ -108,6 +115,7 @@ impl Solo for GiveBack {
         // Waits for what is being written in its name elsewhere, and lets nothing more begin: so what lies on
         // it from here on is all.
         tx.all(BURY, &[&tx.desk]).await?;
+        tx.all(REMEMBER, &[&tx.desk]).await?;
         let (mut keys, mut desks, mut deaths) = (vec![], vec![], vec![]);
         for row in tx.all(TASKS, &[&tx.desk]).await? {
             let halted = crate::row::status(&row, 1)?.is_halted();
@@ -120,7 +128,7 @@ impl Solo for GiveBack {
         }
         let activities = tx.all(ACTIVITIES, &[&tx.desk, &tx.moment, &0i64]).await?;
         let any = !keys.is_empty() || !activities.is_empty();
-        if any {
+        if any && self.tells {
             // With the commit: afterwards this process may be gone before it has said so.
             let said = Said { by: tx.desk, word: Word::Farewell };
             tx.all(NOTIFY, &[&channel(tx.core), &said.text()]).await?;

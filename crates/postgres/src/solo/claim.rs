@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use steadfast_store::{ClaimTasks, Claimed, InboxRow, TaskKey, Which};
+use steadfast_store::{Change, ClaimTasks, Claimed, InboxRow, TaskKey, Which};
 
 use super::{Done, Fault, Solo, Tx};
 use crate::{
@@ -87,6 +87,28 @@ pub(crate) const LOCK: &str = "
     SELECT key, owner FROM task WHERE key = ANY($1::bigint[]) AND desk = 0
     ORDER BY key FOR NO KEY UPDATE SKIP LOCKED";
 
+/// The first of these whose rows, histories and messages are no more than 16 MiB together, or 16,384 events; and
+/// the very first in any case. What a task has is counted by its last event before any is looked at.
+pub(crate) const FIT: &str = "
+    WITH counted AS (
+        SELECT u.key, u.place,
+            coalesce((SELECT e.seq + 1 FROM event e WHERE e.task = u.key
+                      ORDER BY e.seq DESC LIMIT 1), 0) AS events
+        FROM unnest($1::bigint[]) WITH ORDINALITY AS u (key, place)
+    ), few AS (
+        SELECT key, place, sum(events) OVER (ORDER BY place) AS upto FROM counted
+    ), weighed AS (
+        SELECT few.key, few.place,
+            octet_length(t.about) + octet_length(t.view) + coalesce(octet_length(t.outcome), 0)
+            + (SELECT coalesce(sum(octet_length(e.body)), 0) FROM event e WHERE e.task = few.key)
+            + (SELECT coalesce(sum(octet_length(i.body)), 0) FROM inbox i WHERE i.task = few.key)
+            AS bytes
+        FROM few JOIN task t ON t.key = few.key WHERE few.place = 1 OR few.upto <= 16384
+    ), summed AS (
+        SELECT place, sum(bytes) OVER (ORDER BY place) AS upto FROM weighed
+    )
+    SELECT count(*) FROM summed WHERE place = 1 OR upto <= 16777216";
+
 pub(crate) const TAKE: &str = concat!(
     "UPDATE task t SET desk = $2, epoch = t.epoch + 1,
         version = CASE WHEN t.version < 0 THEN coalesce(newest.version, t.version)
@@ -143,22 +165,30 @@ impl Solo for Claim {
 
     async fn run(&self, tx: &Tx<'_>) -> Done<(Vec<Claimed>, News)> {
         let due = !tx.all(DUE, &[&self.claim.now.0, &tx.moment]).await?.is_empty();
-        let keys = self.pick(tx).await?;
+        let (keys, left) = self.pick(tx).await?;
         if keys.is_empty() {
             return Ok((Vec::new(), News { written: due, work: due, ..News::default() }));
         }
         let tasks = Which::These(keys.iter().copied().map(TaskKey).collect());
-        // What is due is there for all; what is taken concerns nobody else but who looks at it.
-        Ok((self.take(tx, keys).await?, News { work: due, tasks, ..News::written() }))
+        // What is due is there for all, and so is what was left; what is taken concerns nobody else but who looks
+        // at it.
+        let news = News { work: due || left, tasks, ..News::written() };
+        let taken = self.take(tx, keys).await?;
+        if left {
+            // Said before it is committed, so that it is said also if the answer to that is lost.
+            tx.core.changed.tell(Change { work: true, ..Change::nothing() });
+        }
+        Ok((taken, news))
     }
 }
 
 impl Claim {
-    /// The tasks to take, in their order, locked.
-    async fn pick(&self, tx: &Tx<'_>) -> Done<Vec<i64>> {
+    /// The tasks to take, in their order, locked; and whether some were left because these are enough for one
+    /// answer.
+    async fn pick(&self, tx: &Tx<'_>) -> Done<(Vec<i64>, bool)> {
         let limit = i64::try_from(self.claim.limit).unwrap_or(i64::MAX);
         if limit == 0 || self.tools.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
         // One at a time, so that two don't go for the same ones; but nobody waits for long, as who is
         // at it may have been stopped.
@@ -182,10 +212,17 @@ impl Claim {
             locked.insert(row.try_get(0)?, row.try_get(1)?);
         }
         picked.retain(|key| locked.contains_key(key));
+        let all = picked.len();
+        if all > 1
+            && let Some(row) = tx.first(FIT, &[&picked]).await?
+        {
+            picked.truncate(usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(all).max(1));
+        }
+        let left = picked.len() < all;
         if let Some(owner) = picked.last().and_then(|last| locked.remove(last)) {
             tx.core.set_served(owner);
         }
-        Ok(picked)
+        Ok((picked, left))
     }
 
     async fn take(&self, tx: &Tx<'_>, keys: Vec<i64>) -> Done<Vec<Claimed>> {

@@ -39,6 +39,7 @@ impl Life {
 struct Parts {
     core: Arc<Core>,
     solo: solo::Desk,
+    sweeper: solo::Desk,
 }
 
 impl Store {
@@ -59,6 +60,7 @@ impl Store {
             pool: Pool::new(&parts.core),
             core: parts.core,
             solo: parts.solo,
+            sweeper: parts.sweeper,
             life: std::sync::Mutex::new(Some(Life { stop, thread })),
         })
     }
@@ -122,8 +124,9 @@ async fn open(options: Options) -> Result<Opened, OpenError> {
         stand_up(&writing, core.desk()).await;
         return Err(error);
     }
-    let lane = |number, conn| Lane::new(Arc::clone(&core), number, conn);
+    let lane = |number, conn| Lane::new(Arc::clone(&core), number, Some(conn));
     let writers = [Writer(lane(0, writing)), Writer(lane(1, second))];
     let solo = solo::Desk::new(lane(2, solo));
-    Ok((Parts { core, solo }, writers, heart))
+    let sweeper = solo::Desk::new(Lane::new(Arc::clone(&core), 3, None));
+    Ok((Parts { core, solo, sweeper }, writers, heart))
 }

@@ -115,7 +115,7 @@ const HAS_KEY: &str = "task WHERE owner = 'me' AND dedup = 'once'";
 async fn tables_of_version_1_are_brought_to_version_2_while_others_read_them() {
     let (store, reader) = set().await;
     store.start(waited("a")).await.unwrap();
-    reader.run("DROP TABLE freed; DELETE FROM schema_version WHERE version > 1").await;
+    reader.run("DROP TABLE freed, up; DELETE FROM schema_version WHERE version > 1").await;
     reader.run("BEGIN; SELECT FROM task").await;
     let migrate = reader.options.clone().migrate();
     tokio::time::timeout(Duration::from_secs(20), migrate).await.expect("nobody waits").unwrap();

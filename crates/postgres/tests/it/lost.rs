@@ -162,3 +162,27 @@ async fn a_commit_that_is_found_after_the_lease_is_no_leave_to_go_on() {
     assert_eq!(history(&two, lease).await, ["started", "one"]);
     assert_ne!(one.desk(), old, "it goes on at another desk");
 }
+
+/// PostgreSQL has no room for notices if somebody listens and does not hear, and says so at the commit.
+#[tokio::test]
+async fn a_desk_is_given_back_also_if_nobody_can_be_told() {
+    let options = testing::shared().unwrap().options();
+    let (store, beside) =
+        (options.clone().open().await.unwrap(), options.clone().open().await.unwrap());
+    held(&store, "a").await;
+    let sql = "CREATE SEQUENCE tries;
+         CREATE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('tries') = 1 THEN
+                RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000';
+            END IF;
+            RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER full_queue AFTER DELETE ON desk DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION full()";
+    testing::sql(&options, &sql.replace("full()", "full_queue()")).await.unwrap();
+    store.close().await.unwrap();
+    assert!(!beside.is_alive(store.desk()).await.unwrap());
+    let tools = vec![("tool".into(), 1, 1)];
+    let claim = ClaimTasks { tools, limit: 9, now: Timestamp(1) };
+    let claimed = beside.claim(claim).await.unwrap();
+    assert_eq!((claimed.len(), claimed[0].row.deaths), (1, 0));
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod claims;
 mod common;
 mod documented;
 mod fence;
@@ -16,8 +17,10 @@ mod opening;
 mod plans;
 mod pooled;
 mod proxy;
+mod reading;
 mod secure;
 mod suite;
+mod sweep;
 mod told;
 mod transactions;
 mod trouble;

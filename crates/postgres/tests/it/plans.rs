@@ -32,6 +32,10 @@ const FILL_ALIKE: &str = "
     FROM generate_series(1, 30000) k;
     INSERT INTO tag SELECT 'name', 'value', k FROM generate_series(1, 30000) k;";
 
+/// Of these tables alone: of others that are being filled just now it would say that they are empty.
+const ANALYZE: &str =
+    "ANALYZE task, event, inbox, question, activity, state, watch, tag, session, kept, notice";
+
 /// Those that count everything, or read on in the order of the key until a page is full.
 const WHOLE: [&str; 5] =
     ["list COUNT_ALL", "load FIRST_OVER", "point POSTED", "load NOTICE", "list by everything"];
@@ -71,7 +75,7 @@ async fn a_page_of_a_listing_costs_what_it_shows() {
         Filter { tag: tag("z"), ..all },
     ];
     let mut wrong = Vec::new();
-    for analyze in ["", "ANALYZE"] {
+    for analyze in ["", ANALYZE] {
         testing::sql(&options, analyze).await.unwrap();
         for filter in &filters {
             for order in [Order::OldestFirst, Order::NewestFirst] {
@@ -92,7 +96,7 @@ async fn check(fill: &str, which: &str) {
     testing::sql(&options, fill).await.unwrap();
     // With statistics and without.
     let mut wrong = Vec::new();
-    for analyze in ["", "ANALYZE"] {
+    for analyze in ["", ANALYZE] {
         testing::sql(&options, analyze).await.unwrap();
         for (name, sql) in statements().into_iter().filter(|(name, _)| name.starts_with(which)) {
             let plan = testing::plan(&options, &sql).await.unwrap();
