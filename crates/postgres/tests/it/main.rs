@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod certificates;
 mod common;
 mod documented;
 mod fence;
@@ -11,10 +12,12 @@ mod lost;
 mod meet;
 mod model;
 mod opening;
+mod papers;
 mod plans;
 mod pooled;
 mod proxy;
 mod secure;
+mod silent;
 mod suite;
 mod told;
 mod transactions;
