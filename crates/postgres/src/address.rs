@@ -10,7 +10,11 @@ use std::{
 };
 
 use tokio::task::AbortHandle;
-use tokio_postgres::{Client, Config, Connection, Socket, config::SslMode, error::SqlState};
+use tokio_postgres::{
+    Client, Config, Connection, Socket,
+    config::{ChannelBinding, SslMode, SslNegotiation},
+    error::SqlState,
+};
 
 use crate::{
     OpenError, Options,
@@ -106,6 +110,16 @@ impl Address {
             home: home.clone(),
         };
         let mode = Mode::choose(own.mode.or_else(|| env("PGSSLMODE")), papers.is_system())?;
+        if config.get_channel_binding() == ChannelBinding::Require {
+            let text = "this program knows no channel binding: leave channel_binding=require out";
+            return Err(OpenError::Address(text.into()));
+        }
+        let is_weak = matches!(mode, Mode::Disable | Mode::Allow | Mode::Prefer);
+        if is_weak && config.get_ssl_negotiation() == SslNegotiation::Direct {
+            return Err(OpenError::Address(
+                "sslnegotiation=direct needs sslmode=require, verify-ca or verify-full".into(),
+            ));
+        }
         let tls = match mode {
             Mode::Disable => None,
             _ if hosts.iter().all(hosts::is_socket) => None,

@@ -94,7 +94,7 @@ impl Tls {
             .map_err(failed)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verify));
-        let config = match papers.client()? {
+        let mut config = match papers.client()? {
             Some((cert, key)) => {
                 let chain = certificates(&cert)?;
                 let unusable = |detail: String| OpenError::File { path: key.clone(), detail };
@@ -110,6 +110,8 @@ impl Tls {
             }
             None => builder.with_no_client_auth(),
         };
+        // A server that is spoken to without a question first wants to hear this.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Tls(Some(Arc::new(config))))
     }
 }

@@ -3,11 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 
 use rcgen::{KeyPair, date_time_ymd};
-use steadfast_postgres::{Options, testing::Setup};
+use steadfast_postgres::{Options, testing, testing::Setup};
 
 use crate::{
     common::held,
-    papers::{Door, common_name, issuer, named, root, signed},
+    papers::{Door, common_name, is_encrypted, issuer, named, root, signed},
 };
 
 const UNKNOWN: &str = "invalid peer certificate";
@@ -35,11 +35,47 @@ async fn each_mode_trusts_whom_it_says() {
     door.refuses("localhost", &format!("sslmode=verify-full&{theirs}"), UNKNOWN).await;
     door.refuses("localhost", "sslmode=verify-full&sslrootcert=/no/such", "/no/such").await;
     door.refuses("localhost", "sslmode=require&sslrootcert=/no/such", "/no/such").await;
+    door.refuses("localhost", "channel_binding=require", "no channel binding").await;
     // A whole store, and not a connection alone.
     let url = door.server.url().replace("127.0.0.1", "localhost");
     let url = url.replace("sslmode=disable", &format!("sslmode=verify-full&{ours}"));
     let store = Options::new(url).schema("whole").open().await.unwrap();
     held(&store, "a").await;
+}
+
+/// `sslnegotiation=direct`, which servers know from version 17 on.
+#[tokio::test]
+async fn encryption_may_come_without_a_question() {
+    let ours = issuer();
+    let door = Door::new(Setup::default(), &signed(&named(&["localhost"]), &ours));
+    door.file(".postgresql/root.crt", &ours.pem());
+    for weak in ["disable", "allow", "prefer"] {
+        let parameters = format!("sslmode={weak}&sslnegotiation=direct");
+        door.refuses("localhost", &parameters, "sslnegotiation=direct needs").await;
+    }
+    let version = "DO $$ BEGIN IF current_setting('server_version_num')::int < 170000 \
+                   THEN RAISE 'old'; END IF; END $$";
+    let knows_it = testing::sql(&door.server.options(), version).await.is_ok();
+    for strong in ["require", "verify-full"] {
+        let found =
+            door.open("localhost", &format!("sslmode={strong}&sslnegotiation=direct")).await;
+        assert_eq!(found.is_ok_and(|encrypted| encrypted), knows_it, "{strong}");
+    }
+}
+
+/// A host may be given by its number alone.
+#[tokio::test]
+async fn a_host_without_a_name_is_encrypted_as_well() {
+    let ours = issuer();
+    let door = Door::new(Setup::default(), &signed(&named(&["127.0.0.1"]), &ours));
+    door.file(".postgresql/root.crt", &ours.pem());
+    let port = door.server.port();
+    for mode in ["prefer", "require", "verify-full"] {
+        let address =
+            format!("hostaddr=127.0.0.1 port={port} user=steadfast dbname=postgres sslmode={mode}");
+        let options = Options::new(address).schema("x").home(door.home.path());
+        assert_eq!(is_encrypted(&options).await, Ok(true), "{mode}");
+    }
 }
 
 /// The roots of the system vouch for everybody who has a name: without it they are worth nothing.

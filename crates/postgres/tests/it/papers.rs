@@ -46,6 +46,17 @@ pub(crate) fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// Whether a connection is encrypted, or why there is none.
+pub(crate) async fn is_encrypted(options: &Options) -> Result<bool, String> {
+    let sql = "DO $$ BEGIN PERFORM 1 FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl; \
+               IF NOT FOUND THEN RAISE 'plain'; END IF; END $$";
+    match testing::sql(options, sql).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.to_string().contains("plain") => Ok(false),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A server with a certificate, and somebody who wants to get to it, with a home that is empty at first.
 pub(crate) struct Door {
     pub(crate) server: Server,
@@ -63,18 +74,11 @@ impl Door {
         file(self.home.path(), name, text)
     }
 
-    /// Whether a connection is encrypted, or why there is none.
+    /// Whether a connection to this host is encrypted, or why there is none.
     pub(crate) async fn open(&self, host: &str, parameters: &str) -> Result<bool, String> {
         let port = self.server.port();
         let address = format!("postgres://steadfast@{host}:{port}/postgres?{parameters}");
-        let options = Options::new(address).schema("x").home(self.home.path());
-        let sql = "DO $$ BEGIN PERFORM 1 FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl; \
-                   IF NOT FOUND THEN RAISE 'plain'; END IF; END $$";
-        match testing::sql(&options, sql).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.to_string().contains("plain") => Ok(false),
-            Err(error) => Err(error.to_string()),
-        }
+        is_encrypted(&Options::new(address).schema("x").home(self.home.path())).await
     }
 
     /// It is encrypted.
