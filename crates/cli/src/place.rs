@@ -36,7 +36,7 @@ pub(crate) enum Store {
 impl Place {
     pub(crate) fn store(self) -> Result<Store> {
         let Place { store, store_password_file, store_schema } = self;
-        if ["postgres:", "postgresql:"].iter().any(|scheme| store.starts_with(scheme)) {
+        if steadfast_postgres::Options::is_address(&store) {
             let mut options = steadfast_postgres::Options::new(store);
             if let Some(file) = store_password_file {
                 options = options.password_file(file);

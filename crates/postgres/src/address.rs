@@ -1,5 +1,4 @@
-//! Where the database is, and how to get in: what libpq's addresses have beside what the driver
-//! knows.
+//! Where the database is, and how to get in.
 
 use std::{
     path::PathBuf,
@@ -11,13 +10,19 @@ use std::{
 };
 
 use tokio::task::AbortHandle;
-use tokio_postgres::{Client, Config, Connection, Socket, config::SslMode, error::SqlState};
+use tokio_postgres::{
+    Client, Config, Connection, Socket,
+    config::{ChannelBinding, SslMode, SslNegotiation},
+    error::SqlState,
+};
 
 use crate::{
     OpenError, Options,
     error::cause,
+    given::Given,
     hosts, password,
-    tls::{Stream, Tls, Trust},
+    tls::{Papers, Stream, Tls},
+    trust::Trust,
 };
 
 /// As libpq has it.
@@ -32,21 +37,40 @@ enum Mode {
 }
 
 impl Mode {
-    fn parse(text: &str) -> Result<Mode, OpenError> {
-        Ok(match text {
-            "disable" => Mode::Disable,
-            "allow" => Mode::Allow,
-            "prefer" => Mode::Prefer,
-            "require" => Mode::Require,
-            "verify-ca" => Mode::VerifyCa,
-            "verify-full" => Mode::VerifyFull,
-            _ => {
+    /// The one that is asked for, or libpq's default.
+    fn choose(asked: Option<String>, roots_of_system: bool) -> Result<Mode, OpenError> {
+        let mode = match asked.as_deref() {
+            Some("disable") => Mode::Disable,
+            Some("allow") => Mode::Allow,
+            Some("prefer") => Mode::Prefer,
+            Some("require") => Mode::Require,
+            Some("verify-ca") => Mode::VerifyCa,
+            Some("verify-full") => Mode::VerifyFull,
+            Some(_) => {
                 return Err(OpenError::Address(
                     "sslmode is none of disable, allow, prefer, require, verify-ca and verify-full"
                         .into(),
                 ));
             }
-        })
+            None if roots_of_system => Mode::VerifyFull,
+            None => Mode::Prefer,
+        };
+        match roots_of_system && mode != Mode::VerifyFull {
+            // Anybody can get a certificate of theirs, for a name of his own.
+            true => Err(OpenError::Address(
+                "sslrootcert=system is too weak with any sslmode but verify-full".into(),
+            )),
+            false => Ok(mode),
+        }
+    }
+
+    fn trust(self) -> Trust {
+        match self {
+            Mode::Disable | Mode::Allow | Mode::Prefer => Trust::Anybody,
+            Mode::Require => Trust::RootIfAny,
+            Mode::VerifyCa => Trust::Root,
+            Mode::VerifyFull => Trust::NameToo,
+        }
     }
 }
 
@@ -67,35 +91,7 @@ pub(crate) type Wire = Connection<Socket, Stream>;
 
 impl Address {
     pub(crate) fn parse(options: &Options) -> Result<Address, OpenError> {
-        let mut own = Own::default();
-        let rest = own.take_out(&options.address)?;
-        // The driver's error may quote what it does not understand, and with it the password.
-        let mut config: Config = rest.parse().map_err(|_| {
-            OpenError::Address("what was given as the address of a database is none".into())
-        })?;
-        let env = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-        let mode = match own.mode.or_else(|| env("PGSSLMODE")) {
-            Some(text) => Mode::parse(&text)?,
-            None => Mode::Prefer,
-        };
-        let root = own.root.or_else(|| env("PGSSLROOTCERT"));
-        let tls = match mode {
-            Mode::Disable => None,
-            _ => {
-                // As libpq does it: with a root at hand, `require` verifies that far.
-                let trust = match mode {
-                    Mode::VerifyFull => Trust::NameToo,
-                    Mode::VerifyCa => Trust::Root,
-                    Mode::Require if root.is_some() => Trust::Root,
-                    _ => Trust::Anybody,
-                };
-                Some(Tls::new(trust, root, own.cert, own.key)?)
-            }
-        };
-        let password = password::Source {
-            exact: options.password_file.clone(),
-            passfile: own.passfile.or_else(|| env("PGPASSFILE")).map(PathBuf::from),
-        };
+        let Given { mut config, own } = Given::parse(&options.address)?;
         if config.get_application_name().is_none() {
             config.application_name("steadfast");
         }
@@ -104,7 +100,34 @@ impl Address {
             config.tcp_user_timeout(options.lease.max(Duration::from_secs(5)));
         }
         config.keepalives_idle(options.lease);
-        Ok(Address { hosts: hosts::each(&config)?, last: Arc::default(), mode, tls, password })
+        let hosts = hosts::each(&config)?;
+        let home = options.home.clone();
+        let env = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let papers = Papers {
+            root: own.root.or_else(|| env("PGSSLROOTCERT")),
+            cert: own.cert.or_else(|| env("PGSSLCERT")),
+            key: own.key.or_else(|| env("PGSSLKEY")),
+            home: home.clone(),
+        };
+        let mode = Mode::choose(own.mode.or_else(|| env("PGSSLMODE")), papers.is_system())?;
+        if config.get_channel_binding() == ChannelBinding::Require {
+            let text = "this program knows no channel binding: leave channel_binding=require out";
+            return Err(OpenError::Address(text.into()));
+        }
+        let is_weak = matches!(mode, Mode::Disable | Mode::Allow | Mode::Prefer);
+        if is_weak && config.get_ssl_negotiation() == SslNegotiation::Direct {
+            return Err(OpenError::Address(
+                "sslnegotiation=direct needs sslmode=require, verify-ca or verify-full".into(),
+            ));
+        }
+        let tls = match mode {
+            Mode::Disable => None,
+            _ if hosts.iter().all(hosts::is_socket) => None,
+            mode => Some(Tls::new(mode.trust(), &papers)?),
+        };
+        let passfile = own.passfile.or_else(|| env("PGPASSFILE")).map(PathBuf::from);
+        let password = password::Source { exact: options.password_file.clone(), passfile, home };
+        Ok(Address { hosts, last: Arc::default(), mode, tls, password })
     }
 
     /// A connection whose messages are polled by a task of this runtime. It ends with that.
@@ -142,6 +165,8 @@ impl Address {
     /// With encryption or without, as the mode has it.
     async fn reach(&self, host: &Config) -> Result<(Client, Wire), OpenError> {
         let modes: &[SslMode] = match self.mode {
+            // Which no server encrypts.
+            _ if hosts::is_socket(host) => &[SslMode::Disable],
             Mode::Disable => &[SslMode::Disable],
             Mode::Allow => &[SslMode::Disable, SslMode::Require],
             Mode::Prefer => &[SslMode::Prefer, SslMode::Disable],
@@ -186,99 +211,6 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// The parameters that the driver does not know.
-#[derive(Default)]
-struct Own {
-    mode: Option<String>,
-    root: Option<String>,
-    cert: Option<String>,
-    key: Option<String>,
-    passfile: Option<String>,
-}
-
-impl Own {
-    fn slot(&mut self, name: &str) -> Option<&mut Option<String>> {
-        Some(match name {
-            "sslmode" => &mut self.mode,
-            "sslrootcert" => &mut self.root,
-            "sslcert" => &mut self.cert,
-            "sslkey" => &mut self.key,
-            "passfile" => &mut self.passfile,
-            _ => return None,
-        })
-    }
-
-    /// Takes them out of an address of either form.
-    fn take_out(&mut self, address: &str) -> Result<String, OpenError> {
-        if !address.starts_with("postgres://") && !address.starts_with("postgresql://") {
-            return self.take_out_words(address);
-        }
-        let Some((front, query)) = address.split_once('?') else { return Ok(address.into()) };
-        let mut rest = Vec::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.split_once('=').and_then(|(name, v)| Some((self.slot(name)?, v))) {
-                Some((slot, value)) => *slot = Some(unescaped(value)?),
-                None => rest.push(pair),
-            }
-        }
-        Ok(match rest.is_empty() {
-            true => front.into(),
-            false => format!("{front}?{}", rest.join("&")),
-        })
-    }
-
-    /// Of `name=value name='value'`. A value of ours has no spaces unless it is quoted.
-    fn take_out_words(&mut self, address: &str) -> Result<String, OpenError> {
-        let mut rest = String::new();
-        let mut left = address.trim_start();
-        while !left.is_empty() {
-            let end = word_end(left);
-            let (word, behind) = left.split_at(end);
-            let pair = word.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
-            match pair.and_then(|(name, value)| Some((self.slot(name)?, value))) {
-                Some((slot, value)) => {
-                    *slot = Some(value.trim_matches('\'').replace("\\'", "'"));
-                }
-                None => rest = format!("{rest} {word}"),
-            }
-            left = behind.trim_start();
-        }
-        Ok(rest.trim_start().into())
-    }
-}
-
-/// Where the first pair of a list ends.
-fn word_end(text: &str) -> usize {
-    let (mut quoted, mut escaped) = (false, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '\'' => quoted = !quoted,
-            c if c.is_whitespace() && !quoted => return at,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-fn unescaped(text: &str) -> Result<String, OpenError> {
-    let wrong = || OpenError::Address("a % in the address is not followed by two digits".into());
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut left = text.bytes();
-    while let Some(byte) = left.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(left.next()?).to_digit(16);
-                let (high, low) = (digit().ok_or_else(wrong)?, digit().ok_or_else(wrong)?);
-                u8::try_from(high * 16 + low).map_err(|_| wrong())?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).map_err(|_| wrong())
-}
-
 /// Shared by everything that connects.
 pub(crate) type Shared = Arc<Address>;
 
@@ -288,25 +220,6 @@ mod tests {
 
     fn parsed(address: &str) -> Result<Address, OpenError> {
         Address::parse(&Options::new(address))
-    }
-
-    #[test]
-    fn our_own_parameters_are_taken_out_of_both_forms() {
-        for text in [
-            "postgres://u:secret@h:5433/d?sslmode=verify-ca&application_name=x&passfile=%2Fp%20q",
-            "host=h port=5433 user=u password=secret dbname=d sslmode=verify-ca \
-             application_name=x passfile='/p q'",
-        ] {
-            let mut own = Own::default();
-            let rest = own.take_out(text).unwrap();
-            assert!(!rest.contains("sslmode") && !rest.contains("passfile"), "{rest}");
-            assert_eq!(own.mode.as_deref(), Some("verify-ca"));
-            assert_eq!(own.passfile.as_deref(), Some("/p q"));
-            let config: Config = rest.parse().unwrap();
-            assert_eq!(config.get_application_name(), Some("x"));
-            assert_eq!((config.get_dbname(), config.get_user()), (Some("d"), Some("u")));
-            assert_eq!(config.get_ports(), [5433]);
-        }
     }
 
     #[test]

@@ -45,6 +45,10 @@ fn one(all: &Config, at: usize, count: usize) -> Config {
     }
     if let Some(address) = all.get_hostaddrs().get(at) {
         one.hostaddr(*address);
+        // Without a name the driver encrypts nothing.
+        if one.get_hosts().is_empty() {
+            one.host(address.to_string());
+        }
     }
     if let Some(port) = all.get_ports().get(at).or_else(|| all.get_ports().first()) {
         one.port(*port);
@@ -85,6 +89,11 @@ fn one(all: &Config, at: usize, count: usize) -> Config {
     one
 }
 
+/// Whether it is reached by a socket of this machine's, and not by the network.
+pub(crate) fn is_socket(host: &Config) -> bool {
+    host.get_hostaddrs().is_empty() && !matches!(host.get_hosts().first(), Some(Host::Tcp(_)))
+}
+
 /// With which to begin, if that is to be left to chance.
 pub(crate) fn at_random(hosts: &[Config]) -> Option<usize> {
     let random = |host: &Config| host.get_load_balance_hosts() == LoadBalanceHosts::Random;
@@ -95,13 +104,11 @@ pub(crate) fn at_random(hosts: &[Config]) -> Option<usize> {
 /// What people call it.
 pub(crate) fn name(host: &Config) -> String {
     let name = match host.get_hosts().first() {
-        Some(Host::Tcp(name)) => Some(name.clone()),
+        Some(Host::Tcp(name)) => name.clone(),
         #[cfg(unix)]
-        Some(Host::Unix(path)) => Some(path.display().to_string()),
-        None => None,
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => String::new(),
     };
-    let address = || host.get_hostaddrs().first().map(ToString::to_string);
-    let name = name.or_else(address).unwrap_or_default();
     host.get_ports().first().map_or_else(|| name.clone(), |port| format!("{name}:{port}"))
 }
 

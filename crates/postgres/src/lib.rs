@@ -7,8 +7,8 @@
 //! ```
 //!
 //! * [`Options`] opens a database, and says clearly why it can't: too old, a newer schema, a pooler in
-//!   between. `address`, `hosts`, `password` and `tls` are how it is reached, `conn` is one connection,
-//!   `pooler` sees who is in between.
+//!   between. `given` understands what it is given, `address`, `hosts`, `password`, `tls` and `trust` are how
+//!   it is reached, `conn` is one connection, `pooler` sees who is in between.
 //! * A **desk** is a row with a time until which its process is alive, by the database's clock.
 //!   Every transaction that writes checks it first, and holds it: a process that was stopped for
 //!   longer than its lease can change nothing, whether somebody has noticed or not.
@@ -33,6 +33,7 @@ mod conn;
 mod core;
 mod ear;
 mod error;
+mod given;
 mod health;
 mod hosts;
 mod join;
@@ -57,6 +58,7 @@ mod store;
 pub mod testing;
 mod text;
 mod tls;
+mod trust;
 mod version;
 mod work;
 mod write;

@@ -2,7 +2,13 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{OpenError, Store, address::Address, conn::Conn, schema};
+use crate::{
+    OpenError, Store,
+    address::Address,
+    conn::Conn,
+    given::{self, Given},
+    schema,
+};
 
 /// How to open a store.
 ///
@@ -20,11 +26,13 @@ use crate::{OpenError, Store, address::Address, conn::Conn, schema};
 ///
 /// The address is one of libpq's, `postgres://…` or `host=… user=…`, with `sslmode`, `sslrootcert`,
 /// `sslcert`, `sslkey` and `passfile`. What it leaves out comes from `PGPASSWORD`, `PGPASSFILE`,
-/// `PGSSLMODE` and `PGSSLROOTCERT`.
+/// `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and `PGSSLKEY`, and from `.pgpass` and `.postgresql` in the
+/// home directory.
 #[derive(Clone)]
 pub struct Options {
     pub(crate) address: String,
     pub(crate) password_file: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
     pub(crate) schema: String,
     pub(crate) lease: Duration,
     pub(crate) migrate: bool,
@@ -40,6 +48,7 @@ impl Options {
         Options {
             address: address.into(),
             password_file: None,
+            home: std::env::home_dir().filter(|home| home.is_absolute()),
             schema: "steadfast".into(),
             lease: Duration::from_secs(10),
             migrate: true,
@@ -55,6 +64,27 @@ impl Options {
     #[must_use]
     pub fn password_file(mut self, path: impl Into<PathBuf>) -> Options {
         self.password_file = Some(path.into());
+        self
+    }
+
+    /// Whether a text is meant as an address, of either form, rather than as the path of a file. A wrong one
+    /// is one as well, whatever its scheme; what begins with `sqlite:` is none.
+    #[must_use]
+    pub fn is_address(text: &str) -> bool {
+        given::is_address(text)
+    }
+
+    /// Where the database is, for people: its hosts and its name, without user and password.
+    #[must_use]
+    pub fn place(&self) -> String {
+        Given::parse(&self.address).map_or_else(|_| "?".into(), |given| given.place())
+    }
+
+    /// The home directory, whose `.pgpass` and `.postgresql` count. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn home(mut self, path: impl Into<PathBuf>) -> Options {
+        self.home = Some(path.into());
         self
     }
 
@@ -132,9 +162,10 @@ impl Options {
 }
 
 impl std::fmt::Debug for Options {
-    /// Without the address, which may have a password in it.
+    /// Without what the address has of a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
+            .field("place", &self.place())
             .field("schema", &self.schema)
             .field("lease", &self.lease)
             .finish_non_exhaustive()

@@ -13,6 +13,8 @@ pub(crate) struct Source {
     pub(crate) exact: Option<PathBuf>,
     /// A file in libpq's format; `~/.pgpass` if there is none.
     pub(crate) passfile: Option<PathBuf>,
+    /// The home directory.
+    pub(crate) home: Option<PathBuf>,
 }
 
 impl Source {
@@ -25,10 +27,10 @@ impl Source {
         if let Some(password) = std::env::var("PGPASSWORD").ok().filter(|text| !text.is_empty()) {
             return Ok(Some(password));
         }
-        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".pgpass"));
+        let home = self.home.as_ref().map(|home| home.join(".pgpass"));
         let path = match &self.passfile {
             Some(path) => path.clone(),
-            None => match home().filter(|path| path.is_file()) {
+            None => match home.filter(|path| path.is_file()) {
                 Some(path) => path,
                 None => return Ok(None),
             },
@@ -59,11 +61,21 @@ fn read(path: &Path) -> Result<String, OpenError> {
         .map_err(|e| OpenError::File { path: path.into(), detail: e.to_string() })
 }
 
+/// Where servers have their socket unless they are told otherwise: libpq knows the one that it was built
+/// with.
+#[cfg(unix)]
+const DIRECTORIES: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];
+
 /// The password of the first line that fits: `host:port:database:user:password`, where a star fits
 /// everything.
 fn matching(text: &str, config: &Config) -> Option<String> {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
+        // Where a server is expected to have its socket.
+        #[cfg(unix)]
+        Some(Host::Unix(path)) if !DIRECTORIES.iter().any(|usual| path == Path::new(usual)) => {
+            path.to_string_lossy().into_owned()
+        }
         _ => "localhost".into(),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
@@ -109,5 +121,20 @@ mod tests {
                     db:5433:*:ann:a\\:b\\\\c:d\n*:*:*:*:late\n";
         assert_eq!(matching(text, &config).as_deref(), Some("a:b\\c:d"));
         assert_eq!(matching("db:5432:app:ann:no", &config), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_socket_is_localhost_only_where_a_server_usually_has_it() {
+        let text = "localhost:*:*:*:usual\n/own/run:*:*:*:own\n";
+        for (host, password) in [
+            ("/var/run/postgresql", Some("usual")),
+            ("/tmp", Some("usual")),
+            ("/own/run", Some("own")),
+            ("/other", None),
+        ] {
+            let config: Config = format!("host={host} user=ann").parse().unwrap();
+            assert_eq!(matching(text, &config).as_deref(), password, "{host}");
+        }
     }
 }

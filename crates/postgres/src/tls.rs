@@ -3,42 +3,77 @@
 use std::{
     future::Future,
     io,
-    path::Path,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::{
-        WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::CryptoProvider,
-};
+use rustls::ClientConfig;
 use rustls_pki_types::{
-    CertificateDer, PrivateKeyDer, ServerName, UnixTime,
+    CertificateDer, PrivateKeyDer, ServerName,
     pem::{Error as PemError, PemObject},
 };
-use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::{
     Socket,
     tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream},
 };
 
-use crate::OpenError;
+use crate::{
+    OpenError,
+    trust::{Trust, Verify},
+};
 
-/// Whom to take for the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Whoever answers: nobody listens, but nobody knows who it is.
-    Anybody,
-    /// Whoever has a certificate of a root that we trust.
-    Root,
-    /// And whose certificate has its name.
-    NameToo,
+/// Certificates and keys: what was said of them, and where else to look.
+pub(crate) struct Papers {
+    pub(crate) root: Option<String>,
+    pub(crate) cert: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) home: Option<PathBuf>,
+}
+
+impl Papers {
+    /// Whether the roots are to be those of the system.
+    pub(crate) fn is_system(&self) -> bool {
+        self.root.as_deref() == Some("system")
+    }
+
+    /// The file of roots.
+    pub(crate) fn root(&self) -> Option<PathBuf> {
+        match self.is_system() {
+            true => None,
+            false => named(self.root.as_ref()).or_else(|| self.at_home("root.crt")),
+        }
+    }
+
+    /// Where libpq looks for what nobody has named, if it is there.
+    fn at_home(&self, file: &str) -> Option<PathBuf> {
+        let path = self.home.as_ref()?.join(".postgresql").join(file);
+        path.exists().then_some(path)
+    }
+
+    /// The files with the client's certificate and its key.
+    fn client(&self) -> Result<Option<(PathBuf, PathBuf)>, OpenError> {
+        let cert = named(self.cert.as_ref()).or_else(|| self.at_home("postgresql.crt"));
+        let key = named(self.key.as_ref()).or_else(|| self.at_home("postgresql.key"));
+        match (cert, key) {
+            (Some(cert), Some(key)) => Ok(Some((cert, key))),
+            (Some(path), None) => Err(OpenError::File {
+                path,
+                detail: "there is no key for this certificate: give sslkey as well".into(),
+            }),
+            (None, Some(path)) if self.key.is_some() => Err(OpenError::File {
+                path,
+                detail: "there is no certificate for this key: give sslcert as well".into(),
+            }),
+            (None, _) => Ok(None),
+        }
+    }
+}
+
+fn named(path: Option<&String>) -> Option<PathBuf> {
+    path.map(PathBuf::from)
 }
 
 /// How connections are encrypted.
@@ -50,125 +85,58 @@ impl Tls {
         Tls(None)
     }
 
-    pub(crate) fn new(
-        trust: Trust,
-        root: Option<String>,
-        cert: Option<String>,
-        key: Option<String>,
-    ) -> Result<Tls, OpenError> {
+    pub(crate) fn new(trust: Trust, papers: &Papers) -> Result<Tls, OpenError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let failed = |e: rustls::Error| OpenError::Failed(format!("TLS: {e}"));
-        let verifier = Verify { trust, known: known(trust, root, &provider)?, provider };
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&verifier.provider))
+        let verify = Verify::new(trust, papers, Arc::clone(&provider))?;
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
-        let config = match (cert, key) {
-            (Some(cert), Some(key)) => {
-                let chain = certificates(Path::new(&cert))?;
-                let key = PrivateKeyDer::from_pem_file(&key).map_err(|e| unreadable(&key, &e))?;
-                builder.with_client_auth_cert(chain, key).map_err(failed)?
+            .with_custom_certificate_verifier(Arc::new(verify));
+        let mut config = match papers.client()? {
+            Some((cert, key)) => {
+                let chain = certificates(&cert)?;
+                let unusable = |detail: String| OpenError::File { path: key.clone(), detail };
+                if others_have_access(&key) {
+                    return Err(unusable(
+                        "others have access to this key: let only its owner read it (chmod 600)"
+                            .into(),
+                    ));
+                }
+                let der = PrivateKeyDer::from_pem_file(&key);
+                let der = der.map_err(|e| unusable(e.to_string()))?;
+                builder.with_client_auth_cert(chain, der).map_err(|e| unusable(e.to_string()))?
             }
-            (None, None) => builder.with_no_client_auth(),
-            _ => return Err(OpenError::Address("sslcert and sslkey go together".into())),
+            None => builder.with_no_client_auth(),
         };
+        // A server that is spoken to without a question first wants to hear this.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Tls(Some(Arc::new(config))))
     }
 }
 
-fn unreadable(path: &str, error: &PemError) -> OpenError {
-    OpenError::File { path: path.into(), detail: error.to_string() }
+/// As libpq has it: a key of root's may be read by its group as well, so that programs can share it.
+#[cfg(unix)]
+fn others_have_access(key: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let too_much = |uid: u32| if uid == 0 { 0o037 } else { 0o077 };
+    std::fs::metadata(key).is_ok_and(|file| file.mode() & too_much(file.uid()) != 0)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+#[cfg(not(unix))]
+fn others_have_access(_: &Path) -> bool {
+    false
+}
+
+/// Those in a file, of which there must be one.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
     let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
     let wrong = |detail: String| OpenError::File { path: path.into(), detail };
     let found = read().map_err(|e: PemError| wrong(e.to_string()))?;
     match found.is_empty() {
         true => Err(wrong("there is no certificate in it".into())),
         false => Ok(found),
-    }
-}
-
-/// Who knows the roots that we trust.
-fn known(
-    trust: Trust,
-    root: Option<String>,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Option<Arc<dyn ServerCertVerifier>>, OpenError> {
-    if trust == Trust::Anybody {
-        return Ok(None);
-    }
-    let home = std::env::var_os("HOME").map(|h| Path::new(&h).join(".postgresql/root.crt"));
-    let file = match root.as_deref() {
-        Some("system") => None,
-        Some(path) => Some(path.into()),
-        // Where libpq looks. It gives up without it; the roots of the system are no worse.
-        None => home.filter(|path| path.is_file()),
-    };
-    let failed = |e: String| OpenError::Failed(format!("TLS: {e}"));
-    let Some(file) = file else {
-        let system = Verifier::new(Arc::clone(provider)).map_err(|e| failed(e.to_string()))?;
-        return Ok(Some(Arc::new(system)));
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates(&file)?);
-    let built =
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
-    Ok(Some(built.map_err(|e| failed(e.to_string()))?))
-}
-
-#[derive(Debug)]
-struct Verify {
-    trust: Trust,
-    known: Option<Arc<dyn ServerCertVerifier>>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Verify {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(known) = &self.known else { return Ok(ServerCertVerified::assertion()) };
-        let found =
-            known.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match found {
-            // The chain was found good before the name was looked at.
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if self.trust == Trust::Root => Ok(ServerCertVerified::assertion()),
-            found => found,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

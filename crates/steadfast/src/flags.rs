@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 /// Where and how a server runs.
 ///
 /// Whatever is not given is left to the code that runs the server, and then to the default.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Default)]
 pub struct Flags {
     /// Speak MCP over standard input and output, for clients that start the server themselves
     #[arg(long)]
@@ -24,8 +24,10 @@ pub struct Flags {
     /// survive [default: a file of the server's name in the user's data directory]
     ///
     /// Any number of processes on any number of machines may share a database of PostgreSQL 14 or newer;
-    /// those on one machine may share a file. The address is as libpq has it, with sslmode, sslrootcert and
-    /// passfile; what it leaves out comes from PGPASSWORD, PGPASSFILE, PGSSLMODE and PGSSLROOTCERT.
+    /// those on one machine may share a file. The address is as libpq has it, also as host=... user=..., with
+    /// sslmode, sslrootcert and passfile; what it leaves out comes from PGPASSWORD, PGPASSFILE, PGSSLMODE and
+    /// PGSSLROOTCERT. A path that looks like one is written sqlite:PATH. Others on this machine may see what
+    /// a program is started with: a password is better kept in a file.
     #[arg(long, value_name = "PATH|ADDRESS", env = "STEADFAST_STORE", hide_env_values = true)]
     pub store: Option<String>,
 
@@ -148,6 +150,51 @@ pub struct Flags {
     /// Log to standard error from this level on: error, warn, info, debug or trace [default: warn]
     #[arg(long, value_name = "LEVEL", env = "STEADFAST_LOG")]
     pub log: Option<tracing::Level>,
+}
+
+impl std::fmt::Debug for Flags {
+    /// Without the password that the address of a store may have.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        macro_rules! shown {
+            ($($name:ident),*) => {{
+                // None is left out.
+                let Flags { store, $($name),* } = self;
+                f.debug_struct("Flags")
+                    .field("store", &store.as_deref().map(crate::place::shown))
+                    $(.field(stringify!($name), $name))*
+                    .finish()
+            }};
+        }
+        shown!(
+            stdio,
+            listen,
+            store_password_file,
+            store_schema,
+            store_lease_seconds,
+            store_transactions,
+            store_no_migrate,
+            process_crash_only,
+            token_file,
+            credential_key_file,
+            anonymous,
+            anonymous_list,
+            companions,
+            sse,
+            allow_host,
+            allow_origin,
+            max_running,
+            max_activities,
+            worker,
+            only,
+            front,
+            retention_days,
+            session_idle_seconds,
+            stream_life_seconds,
+            drain_seconds,
+            validate_effects,
+            log
+        )
+    }
 }
 
 #[derive(Parser)]

@@ -9,14 +9,15 @@ use crate::{Durability, Flags, Options, postgres};
 
 /// The store, and where it is in words.
 pub(crate) async fn open(server: &str, flags: &Flags) -> Result<(Arc<dyn Store>, String)> {
-    let given = flags.store.as_deref().map(|store| store.strip_prefix("sqlite:").unwrap_or(store));
-    let path = match given {
+    let path = match flags.store.as_deref() {
         Some("memory:") => {
             only_of_postgres(flags)?;
             return Ok((crate::memory(), "memory, and die with the process".into()));
         }
-        Some(address) if is_postgres(address) => return open_postgres(address, flags).await,
-        Some(path) => PathBuf::from(path),
+        Some(address) if postgres::Options::is_address(address) => {
+            return open_postgres(address, flags).await;
+        }
+        Some(path) => PathBuf::from(path.strip_prefix("sqlite:").unwrap_or(path)),
         None => {
             let directory = data_directory()?.join("steadfast");
             std::fs::create_dir_all(&directory)?;
@@ -32,8 +33,12 @@ pub(crate) async fn open(server: &str, flags: &Flags) -> Result<(Arc<dyn Store>,
     Ok((Arc::new(store), path.display().to_string()))
 }
 
-fn is_postgres(store: &str) -> bool {
-    ["postgres:", "postgresql:"].iter().any(|scheme| store.starts_with(scheme))
+/// The store that flags name, without the password that an address may have.
+pub(crate) fn shown(store: &str) -> String {
+    match postgres::Options::is_address(store) {
+        true => format!("PostgreSQL at {}", postgres::Options::new(store).place()),
+        false => store.into(),
+    }
 }
 
 async fn open_postgres(address: &str, flags: &Flags) -> Result<(Arc<dyn Store>, String)> {
@@ -54,8 +59,7 @@ async fn open_postgres(address: &str, flags: &Flags) -> Result<(Arc<dyn Store>, 
         options = options.transactions(most);
     }
     let store = options.open().await?;
-    // Not the address, which may have a password in it.
-    Ok((Arc::new(store), format!("PostgreSQL, in the schema {schema}")))
+    Ok((Arc::new(store), format!("{}, in the schema {schema}", shown(address))))
 }
 
 /// Refuses flags that would do nothing.
@@ -130,11 +134,53 @@ mod tests {
 
     #[tokio::test]
     async fn a_database_that_is_not_there_is_an_error_without_the_password() {
-        let store = Some("postgres://ada:secret@127.0.0.1:1/none".to_owned());
-        let error = refused(Flags { store, ..Flags::default() }).await;
-        assert!(
-            error.contains("can't connect to PostgreSQL") && !error.contains("secret"),
-            "{error}"
-        );
+        for store in [
+            "postgres://ada:secret@127.0.0.1:1/none",
+            "host=127.0.0.1 port=1 user=ada password=secret dbname=none",
+            "password = 'secret' host=127.0.0.1 port=1",
+        ] {
+            let store = Some(store.to_owned());
+            let error = refused(Flags { store, ..Flags::default() }).await;
+            assert!(
+                error.contains("can't connect to PostgreSQL") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_neither_path_nor_address_is_refused_and_not_said() {
+        for store in ["mysql://ada:secret@db/d", "jdbc:postgresql://db/d?password=secret"] {
+            let store = Some(store.to_owned());
+            let error = refused(Flags { store, ..Flags::default() }).await;
+            assert!(error.contains("postgres://user@host") && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_path_may_look_like_an_address_if_it_says_that_it_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for prefix in ["sqlite:", "sqlite://", ""] {
+            let path = format!("{}/host={}.db", dir.path().display(), prefix.len());
+            let flags = Flags { store: Some(format!("{prefix}{path}")), ..Flags::default() };
+            let (_, place) = open("orders", &flags).await.unwrap();
+            assert!(place.ends_with(&path) && std::fs::exists(&path).unwrap(), "{place}");
+        }
+    }
+
+    #[test]
+    fn flags_are_shown_without_a_password() {
+        for (store, place) in [
+            ("postgres://ada:secret@db:1/d", "PostgreSQL at db:1/d"),
+            ("host=db user=ada password=secret dbname=d", "PostgreSQL at db/d"),
+            ("password=secret nonsense", "PostgreSQL at ?"),
+            ("mysql://ada:secret@db/d", "PostgreSQL at ?"),
+            ("orders.db", "orders.db"),
+        ] {
+            let flags = Flags { store: Some(store.into()), sse: true, ..Flags::default() };
+            let debug = format!("{flags:?} {flags:#?}");
+            assert!(debug.contains(place) && !debug.contains("secret"), "{debug}");
+            assert!(debug.contains("sse: true"), "{debug}");
+        }
     }
 }

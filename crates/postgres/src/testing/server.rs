@@ -45,12 +45,13 @@ pub struct Setup {
     fsync: bool,
     settings: Vec<(String, String)>,
     tls: Option<(String, String)>,
+    clients: Option<String>,
 }
 
 impl Default for Setup {
     /// Fast, and for tests only: a power cut loses everything.
     fn default() -> Setup {
-        Setup { fsync: false, settings: Vec::new(), tls: None }
+        Setup { fsync: false, settings: Vec::new(), tls: None, clients: None }
     }
 }
 
@@ -76,6 +77,13 @@ impl Setup {
         self
     }
 
+    /// Lets it know clients by certificates of this root, as PEM, where its rules ask for that.
+    #[must_use]
+    pub fn clients(mut self, root: &str) -> Setup {
+        self.clients = Some(root.into());
+        self
+    }
+
     /// Makes a database and starts a server for it. Returns when it answers.
     pub fn start(self) -> Result<Server, StartError> {
         let (home, programs) = Setup::place()?;
@@ -83,6 +91,9 @@ impl Setup {
         if let Some((certificate, key)) = &self.tls {
             put(&home.path().join("tls.crt"), certificate)?;
             put(&home.path().join("tls.key"), key)?;
+        }
+        if let Some(root) = &self.clients {
+            put(&home.path().join("clients.crt"), root)?;
         }
         self.serve(&programs, home)
     }
@@ -134,6 +145,10 @@ impl Setup {
                 server.arg("-c").arg(format!("{name}={}", home.path().join(file).display()));
             }
             server.arg("-c").arg("ssl=on");
+        }
+        if self.clients.is_some() {
+            let file = home.path().join("clients.crt");
+            server.arg("-c").arg(format!("ssl_ca_file={}", file.display()));
         }
         let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in fixed.into_iter().chain(own) {
@@ -221,6 +236,12 @@ impl Server {
     #[must_use]
     pub fn url_by(&self, port: u16) -> String {
         format!("postgres://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
+    }
+
+    /// The directory that has its socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.home
     }
 
     /// Options for a store that nobody else uses.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod certificates;
 mod claims;
 mod common;
 mod documented;
@@ -14,11 +15,13 @@ mod meet;
 mod memory;
 mod model;
 mod opening;
+mod papers;
 mod plans;
 mod pooled;
 mod proxy;
 mod reading;
 mod secure;
+mod silent;
 mod suite;
 mod sweep;
 mod told;

@@ -1,91 +1,23 @@
-//! TLS and passwords.
+//! When to encrypt, and passwords.
 
-use std::{
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::os::unix::fs::PermissionsExt;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use steadfast_postgres::{Options, testing, testing::Setup};
 
-use crate::common::held;
-
-fn issuer() -> CertifiedIssuer<'static, KeyPair> {
-    let mut params = CertificateParams::new(vec![]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
-    let path = dir.join(name);
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
-#[tokio::test]
-async fn each_mode_trusts_whom_it_says() {
-    let (ours, theirs) = (issuer(), issuer());
-    let key = KeyPair::generate().unwrap();
-    let named = CertificateParams::new(vec!["localhost".into()]).unwrap();
-    let certificate = named.signed_by(&key, &ours).unwrap();
-    let server = Setup::default().tls(&certificate.pem(), &key.serialize_pem()).start().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let ours = file(dir.path(), "ours.pem", &ours.pem());
-    let theirs = file(dir.path(), "theirs.pem", &theirs.pem());
-    let open = async |host: &str, mode: &str, root: Option<&Path>| {
-        let mut url = server.url().replace("127.0.0.1", host);
-        url = url.replace("sslmode=disable", &format!("sslmode={mode}"));
-        if let Some(root) = root {
-            url += &format!("&sslrootcert={}", root.display());
-        }
-        let schema = server.options().schema_name().to_owned();
-        match Options::new(url).schema(schema).open().await {
-            Ok(store) => drop(held(&store, "a").await),
-            Err(error) => return Err(error.to_string()),
-        }
-        Ok(())
-    };
-    for mode in ["disable", "allow", "prefer", "require"] {
-        open("127.0.0.1", mode, None).await.unwrap();
-    }
-    open("127.0.0.1", "require", Some(&theirs)).await.unwrap_err();
-    open("127.0.0.1", "verify-ca", Some(&ours)).await.unwrap();
-    open("127.0.0.1", "verify-ca", Some(&theirs)).await.unwrap_err();
-    open("localhost", "verify-full", Some(&ours)).await.unwrap();
-    let name = open("127.0.0.1", "verify-full", Some(&ours)).await.unwrap_err();
-    assert!(name.contains("not valid for name"), "{name}");
-    open("localhost", "verify-full", Some(&theirs)).await.unwrap_err();
-    open("localhost", "verify-full", Some(Path::new("system"))).await.unwrap_err();
-    let missing = open("localhost", "verify-full", Some(Path::new("/no/such"))).await.unwrap_err();
-    assert!(missing.contains("/no/such"), "{missing}");
-}
+use crate::papers::{Door, file, issuer, named, signed};
 
 /// What the server's rules are about decides whether a mode that leaves it open is encrypted.
 #[tokio::test]
 async fn a_mode_that_leaves_it_open_goes_by_the_rules_of_the_server() {
-    let ours = issuer();
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec![]).unwrap().signed_by(&key, &ours).unwrap();
-    let server = Setup::default().tls(&certificate.pem(), &key.serialize_pem()).start().unwrap();
-    let is_encrypted = async |mode: &str| {
-        let url = server.url().replace("sslmode=disable", &format!("sslmode={mode}"));
-        let options = Options::new(url).schema(server.options().schema_name());
-        let sql = "DO $$ BEGIN PERFORM 1 FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl; \
-                   IF NOT FOUND THEN RAISE 'plain'; END IF; END $$";
-        match testing::sql(&options, sql).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.to_string().contains("plain") => Ok(false),
-            Err(error) => Err(error.to_string()),
-        }
-    };
+    let door = Door::new(Setup::default(), &signed(&named(&[]), &issuer()));
     for (rules, expected) in [
         ("host", [("disable", "no"), ("allow", "no"), ("prefer", "yes"), ("require", "yes")]),
         ("hostssl", [("disable", "-"), ("allow", "yes"), ("prefer", "yes"), ("require", "yes")]),
         ("hostnossl", [("disable", "no"), ("allow", "no"), ("prefer", "no"), ("require", "-")]),
     ] {
-        server.rules(&format!("{rules} all all 127.0.0.1/32 trust\n")).unwrap();
+        door.server.rules(&format!("{rules} all all 127.0.0.1/32 trust\n")).unwrap();
         for (mode, expected) in expected {
-            let found = is_encrypted(mode).await;
+            let found = door.open("127.0.0.1", &format!("sslmode={mode}")).await;
             let as_expected = match expected {
                 "-" => found.as_ref().is_err_and(|why| why.contains("pg_hba.conf")),
                 expected => found == Ok(expected == "yes"),
@@ -105,18 +37,42 @@ async fn a_password_comes_from_its_file_or_a_passfile() {
     let dir = tempfile::tempdir().unwrap();
     let url = server.url().replace("steadfast@", "ann@");
     let schema = plain.schema_name();
-    let none = Options::new(url.clone()).schema(schema).open().await.unwrap_err().to_string();
+    let open = async |address: &str| {
+        let options = Options::new(address).schema(schema).home(dir.path());
+        options.open().await.map(drop).map_err(|error| error.to_string())
+    };
+    let none = open(&url).await.unwrap_err();
     assert!(none.contains("password"), "{none}");
     let exact = file(dir.path(), "exact", "se:cret\n");
     Options::new(url.clone()).schema(schema).password_file(exact).open().await.unwrap();
     let line = format!("127.0.0.1:{}:*:ann:se\\:cret\n", server.port());
     let passfile = file(dir.path(), "passfile", &line);
     let with = format!("{url}&passfile={}", passfile.display());
-    let open = Options::new(with.clone()).schema(schema).open().await.unwrap_err().to_string();
-    assert!(open.contains("password"), "a file that others can read is ignored: {open}");
+    let ignored = open(&with).await.unwrap_err();
+    assert!(ignored.contains("password"), "a file that others can read is ignored: {ignored}");
     std::fs::set_permissions(&passfile, std::fs::Permissions::from_mode(0o600)).unwrap();
-    Options::new(with).schema(schema).open().await.unwrap();
-    let wrong = file(dir.path(), "wrong", "wrong");
+    open(&with).await.unwrap();
+    std::fs::rename(&passfile, dir.path().join(".pgpass")).unwrap();
+    open(&url).await.unwrap();
+    let wrong = file(dir.path(), "wrong", "hunter2");
     let wrong = Options::new(url).schema(schema).password_file(wrong).open().await.unwrap_err();
-    assert!(!wrong.to_string().contains("wrong;"), "{wrong}");
+    let said = format!("{wrong} {wrong:?}");
+    assert!(said.contains("password authentication failed") && !said.contains("hunter2"), "{said}");
+}
+
+/// What libpq says of sslmode: it is ignored there.
+#[tokio::test]
+async fn a_socket_is_not_encrypted_whatever_the_mode() {
+    let server = Setup::default().start().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let (socket, port) = (server.socket().display(), server.port());
+    for mode in ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] {
+        for address in [
+            format!("host={socket} port={port} user=steadfast dbname=postgres sslmode={mode}"),
+            format!("postgres://steadfast@/postgres?host={socket}&port={port}&sslmode={mode}"),
+        ] {
+            let options = Options::new(address).schema("x").home(home.path());
+            testing::sql(&options, "SELECT 1").await.unwrap();
+        }
+    }
 }

@@ -27,6 +27,7 @@ mod questions;
 mod repeated;
 mod replicas;
 mod revisions;
+mod secrets;
 mod server;
 mod sessions;
 mod shared;
