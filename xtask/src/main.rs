@@ -89,12 +89,17 @@ struct Measure {
     /// missing, as root on Debian or Ubuntu.
     #[arg(long)]
     peers: bool,
-    /// Write the figures as one flat JSON object.
+    /// Write the figures as one flat JSON object: under each name its median, and behind a dot its spread,
+    /// its bound and whether it was met.
     #[arg(long)]
     json: Option<PathBuf>,
     /// Only the parts whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Where the stores are, which must be a disk: in a directory below it, that is removed [default: the
+    /// temporary directory of the system].
+    #[arg(long)]
+    dir: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -303,7 +308,7 @@ fn fuzz(args: &Fuzz) -> Result<()> {
 }
 
 fn bench(what: &str, args: Measure) -> Result<()> {
-    let Measure { quick, peers, json, only } = args;
+    let Measure { quick, peers, json, only, dir } = args;
     run(cargo(&["build", "--release", "--quiet", "--package", "steadfast-bench"]))?;
     let mut bench = Command::new(built("release", "steadfast-bench"));
     bench.arg(what);
@@ -315,6 +320,9 @@ fn bench(what: &str, args: Measure) -> Result<()> {
     }
     if let Some(only) = only {
         bench.args(["--only", &only]);
+    }
+    if let Some(dir) = dir {
+        bench.arg("--dir").arg(dir);
     }
     if peers {
         let dir = root().join("harness/peers");

@@ -42,6 +42,7 @@ impl Export {
             }
         };
         let store = self.place.store()?;
+        let left = left_behind(&store)?;
         let said = match to_stdout {
             true => {
                 let out = BufWriter::new(std::io::stdout());
@@ -53,12 +54,30 @@ impl Export {
                 in_words(&tally, &self.file.display().to_string(), self.backup)
             }
         };
+        let said = match left {
+            Some(left) => format!("{said}\n{left}"),
+            None => said,
+        };
         match to_stdout {
             true => eprintln!("{said}"),
             false => writeln!(std::io::stdout(), "{said}")?,
         }
         Ok(0)
     }
+}
+
+/// What of a file is not in an export. In a database other tables may be anybody's.
+fn left_behind(store: &Store) -> Result<Option<String>> {
+    const SHOWN: usize = 20;
+    let Store::Sqlite(options) = store else { return Ok(None) };
+    let tables = options.foreign_tables()?;
+    let (count, named) = (tables.len(), tables[..tables.len().min(SHOWN)].join(", "));
+    let more = if count > SHOWN { format!(" and {} more", count - SHOWN) } else { String::new() };
+    Ok(match count {
+        0 => None,
+        1 => Some(format!("1 table that is not Steadfast's stays behind: {named}")),
+        _ => Some(format!("{count} tables that are not Steadfast's stay behind: {named}{more}")),
+    })
 }
 
 fn in_words(tally: &Tally, file: &str, backup: bool) -> String {

@@ -118,6 +118,12 @@ impl Builder {
         self
     }
 
+    /// What is registered so far that tasks and activities can be taken up of, by name.
+    #[must_use]
+    pub fn registered(&self) -> Vec<String> {
+        self.registry.names()
+    }
+
     /// Starts the engine in the current tokio runtime. Tasks that were left by a process that ended
     /// or died are taken up at once.
     pub fn start(self) -> Engine {
@@ -183,8 +189,7 @@ impl Engine {
     /// What is registered here that tasks and activities can be taken up of, by name.
     #[must_use]
     pub fn registered(&self) -> Vec<String> {
-        let registry = self.core.registry();
-        registry.tools.keys().chain(registry.functions.keys()).cloned().collect()
+        self.core.registry().names()
     }
 
     /// The store that it runs on.

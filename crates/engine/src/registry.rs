@@ -120,6 +120,13 @@ pub(crate) struct Registry {
     pub(crate) functions: BTreeMap<String, Function>,
 }
 
+impl Registry {
+    /// What work can be taken up of.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.tools.keys().chain(self.functions.keys()).cloned().collect()
+    }
+}
+
 /// Reads a payload that another version of the code may have written.
 pub(crate) fn read<T: DeserializeOwned>(json: &Json) -> Result<T> {
     json.read().map_err(|error| {

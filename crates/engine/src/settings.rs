@@ -20,7 +20,8 @@ pub struct Settings {
     /// Activities that this process runs at once (64); with 0 none.
     pub max_activities: usize,
     /// The tools and activities that this process takes up work of, of those that it has (all). Work of
-    /// others is left to other processes.
+    /// others is left to other processes. A name that nothing is registered under is never taken up; a
+    /// server refuses to start with one.
     pub only: Option<BTreeSet<String>>,
     /// How long a task with nothing but waits stays in memory (0.25 s).
     pub park_after: Duration,

@@ -9,7 +9,7 @@ use steadfast_engine::{ActivityContext, Builder, Engine};
 
 use crate::{
     AnswerProgress, CredentialKey, Identity, Prompt, Resource, Template, Tool,
-    ask::{Listener, counter},
+    ask::{Listener, ROOTS_CHANGED, counter},
     catalog::{
         Body, Catalog, Change, Offer, PromptBody, PromptEntry, ReadBody, ResourceEntry,
         TemplateEntry, ToolEntry, Unfit,
@@ -22,6 +22,19 @@ use crate::{
     stdio,
     wire::Icon,
 };
+
+/// Checks the names of what alone is to be taken up, if it is not all.
+fn take_only(engine: &mut Builder) -> Result<(), Unfit> {
+    let mut has = engine.registered();
+    has.retain(|name| name != ROOTS_CHANGED);
+    let Some(only) = &mut engine.settings_mut().only else { return Ok(()) };
+    if let Some(name) = only.iter().find(|name| !has.contains(name)) {
+        return Err(Unfit::Only { name: name.clone(), has });
+    }
+    // Our own, which nobody would think of naming, and whose tasks are over at once.
+    only.insert(ROOTS_CHANGED.into());
+    Ok(())
+}
 
 /// A server that is being put together.
 #[derive(Default)]
@@ -245,7 +258,9 @@ impl Server {
             offer.templates.add("template", &uri, TemplateEntry::new(template)?)?;
         }
         // A session is over some time after it was idle for too long.
-        let engine = engine.notice_life(self.settings.session_idle * 2);
+        engine = engine.notice_life(self.settings.session_idle * 2);
+        // Before the engine takes up anything.
+        take_only(&mut engine)?;
         let (catalog, changes) = Catalog::new(offer);
         let front = Front::new(
             self.identity,

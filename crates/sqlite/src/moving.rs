@@ -58,6 +58,12 @@ impl Options {
         read::all(&view, desks, out)
     }
 
+    /// The tables in the file that are not the store's: an export does not have them.
+    pub fn foreign_tables(&self) -> Result<Vec<String>> {
+        let conn = self.connect_old(&Desks::beside(&self.path))?;
+        schema::foreign_tables(&conn).map_err(failed)
+    }
+
     /// A connection to a file that must be there, and have the schema of today. Also to one that is closed.
     fn connect_old(&self, desks: &Desks) -> Result<Connection> {
         if !self.path.is_file() {

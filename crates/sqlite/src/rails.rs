@@ -20,7 +20,7 @@ use rusqlite::{
 };
 use steadfast_store::{Error, Result};
 
-use crate::schema::is_ours;
+use crate::schema::{is_ours, is_reserved};
 
 /// The clock is looked at whenever a statement has done this many operations. One of ours does a few
 /// dozen.
@@ -66,6 +66,8 @@ struct State {
     until: Option<(Instant, Duration)>,
     /// It went on for longer, and was stopped.
     late: bool,
+    /// The statement drops or alters a table of the author's.
+    reshapes: bool,
     /// Why a statement was refused.
     refused: Option<String>,
     /// The file failed, and not the statement.
@@ -130,6 +132,11 @@ impl Rails {
         self.lock().trouble.get_or_insert((code, text));
     }
 
+    /// A statement is about to be prepared.
+    pub(crate) fn next_statement(&self) {
+        self.lock().reshapes = false;
+    }
+
     /// Why the statement that was just prepared may not be.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.lock().refused.take()
@@ -139,10 +146,17 @@ impl Rails {
         if !self.on.load(Ordering::Relaxed) {
             return Authorization::Allow;
         }
-        match refuse(&context.action) {
-            None => Authorization::Allow,
+        let mut state = self.lock();
+        match refuse(&context.action, state.reshapes) {
+            None => {
+                state.reshapes |= matches!(
+                    context.action,
+                    AuthAction::DropTable { .. } | AuthAction::AlterTable { .. }
+                );
+                Authorization::Allow
+            }
             Some(why) => {
-                self.lock().refused.get_or_insert(why);
+                state.refused.get_or_insert(why);
                 Authorization::Deny
             }
         }
@@ -150,8 +164,32 @@ impl Rails {
 }
 
 /// Why code of an author's may not do this, if it may not.
-fn refuse(action: &AuthAction<'_>) -> Option<String> {
+///
+/// SQLite keeps the counters of AUTOINCREMENT in one table for all, also for ours. It does not ask when it
+/// counts, but it does when it forgets or renames the counter of a table that is dropped or renamed.
+fn refuse(action: &AuthAction<'_>, reshapes: bool) -> Option<String> {
+    let made = match action {
+        AuthAction::CreateTable { table_name } | AuthAction::CreateVtable { table_name, .. } => {
+            Some(table_name)
+        }
+        AuthAction::CreateView { view_name } => Some(view_name),
+        // They share their names with tables.
+        AuthAction::CreateIndex { index_name, .. } => Some(index_name),
+        _ => None,
+    };
+    if let Some(name) = made.filter(|name| is_reserved(name)) {
+        return Some(format!("the name {name} is reserved for the store: use another"));
+    }
     let on = match action {
+        AuthAction::Insert { table_name: "sqlite_sequence" }
+        | AuthAction::Update { table_name: "sqlite_sequence", .. }
+        | AuthAction::Delete { table_name: "sqlite_sequence" }
+            if !reshapes =>
+        {
+            return Some(
+                "sqlite_sequence has counters of the store as well: it can only be read".into(),
+            );
+        }
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => {
             return Some(
                 "BEGIN, COMMIT, ROLLBACK and savepoints are the store's: return an error to roll back"

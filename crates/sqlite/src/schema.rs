@@ -27,6 +27,13 @@ pub(crate) fn is_ours(table: &str) -> bool {
     OURS.iter().any(|ours| table.eq_ignore_ascii_case(ours))
 }
 
+/// Whether a name is not for anything of an author's: a table of that name would be in the way of ours, of the
+/// one that closes a file, or of those to come.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let to_come = name.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("steadfast_"));
+    is_ours(name) || name.eq_ignore_ascii_case("moved") || to_come
+}
+
 /// `task.desk` says where a task lies: NULL is parked, -1 is halted or set aside, 0 is the ready
 /// pile, and anything above is that desk. `rank` is its place in the ready pile. `owner` is empty for
 /// nobody, which no principal can be. `version` is -1 as long as it has none.
@@ -255,6 +262,16 @@ pub(crate) fn look(conn: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
+/// The tables that are neither ours nor SQLite's.
+pub(crate) fn foreign_tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let closed = matches!(look(conn)?, Found::Moved { .. });
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+               ORDER BY name";
+    let mut tables: Vec<String> = crate::tx::all(conn, sql, [], |row| row.get(0))?;
+    tables.retain(|name| !(is_ours(name) || closed && name == "moved"));
+    Ok(tables)
+}
+
 /// Brings an empty file, or one of ours, to [`VERSION`]: whole or not at all. Says what was found if
 /// it is neither, or newer.
 pub(crate) fn migrate(conn: &mut Connection) -> rusqlite::Result<Found> {
@@ -301,6 +318,10 @@ mod tests {
         let unknown: Vec<_> = tables.iter().filter(|table| !is_ours(table)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
         assert!(is_ours("TASK") && !is_ours("payment"));
+        assert!(["Task", "MOVED", "Steadfast_x"].into_iter().all(is_reserved));
+        assert!(
+            ["payment", "moved_on", "steadfast", ""].into_iter().all(|name| !is_reserved(name))
+        );
     }
 
     #[test]

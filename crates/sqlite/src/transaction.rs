@@ -2,14 +2,18 @@
 
 use std::{cell::RefCell, collections::HashMap};
 
-use rusqlite::{Connection, Error, ErrorCode, OptionalExtension, Params, Row, Statement, ffi};
+use rusqlite::{
+    Batch, Connection, Error, ErrorCode, OptionalExtension, Params, Row, Statement,
+    fallible_iterator::FallibleIterator, ffi,
+};
 
 use crate::rails::Rails;
 
 /// The open transaction, for tables of yours that lie in the same file.
 ///
 /// It can do what SQL can, but for a few things that would concern the store: its tables, transaction
-/// control, other files, temporary tables, most pragmas. Each is refused with an error that says so.
+/// control, other files, temporary tables, most pragmas, and names that are reserved for the store: those of
+/// its tables, `moved`, and what begins with `steadfast_`. Each is refused with an error that says so.
 pub struct Transaction<'c> {
     conn: &'c Connection,
     rails: &'c Rails,
@@ -30,7 +34,17 @@ impl<'c> Transaction<'c> {
     /// Runs several statements without parameters, such as a `CREATE TABLE IF NOT EXISTS`.
     pub fn execute_batch(&self, sql: &str) -> rusqlite::Result<()> {
         self.check()?;
-        self.conn.execute_batch(sql).map_err(|error| self.explain(error))
+        self.run_each(sql).map_err(|error| self.explain(error))
+    }
+
+    fn run_each(&self, sql: &str) -> rusqlite::Result<()> {
+        let mut batch = Batch::new(self.conn, sql);
+        loop {
+            self.rails.next_statement();
+            let Some(mut statement) = batch.next()? else { return Ok(()) };
+            // A pragma gives rows, which nobody reads here.
+            statement.raw_query().next()?;
+        }
     }
 
     /// The only row of a query; an error if there is none.
@@ -80,6 +94,7 @@ impl<'c> Transaction<'c> {
         let (text, mut statement) = match known {
             Some(known) => known,
             None => {
+                self.rails.next_statement();
                 let made = self.conn.prepare(sql).map_err(|error| self.explain(error))?;
                 (sql.to_owned(), made)
             }

@@ -94,7 +94,7 @@ pub struct Flags {
     #[arg(long, value_name = "ORIGIN", env = "STEADFAST_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
 
-    /// Run at most this many tasks at once; others queue [default: 1000]
+    /// Run at most this many tasks at once, one at least; others queue [default: 1000]
     #[arg(long, value_name = "NUMBER", env = "STEADFAST_MAX_RUNNING")]
     pub max_running: Option<usize>,
 

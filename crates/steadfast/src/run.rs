@@ -31,6 +31,7 @@ impl Run for Server {
 
     async fn run_with(self, flags: Flags) -> Result<()> {
         log(&flags);
+        check(&flags)?;
         let listen = flags.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8787)));
         let name = self.name().to_owned();
         let server = configure(self, &flags)?;
@@ -43,8 +44,7 @@ impl Run for Server {
             eprintln!("{name} validates effects: what a crash may run again is run twice");
         }
         if flags.worker {
-            let works = check_only(&running, &flags)?;
-            eprintln!("{name} works on {works}; they are in {place}");
+            eprintln!("{name} works on {}; they are in {place}", works_on(&flags));
             told_to_stop().await;
         } else if flags.stdio {
             eprintln!("{name} speaks MCP on standard input and output; its tasks are in {place}");
@@ -118,19 +118,25 @@ fn read_tokens(file: &Path) -> Result<Vec<(String, Principal)>> {
     }
 }
 
-/// What a worker takes up, in words. An error if it has something of that not.
-fn check_only(running: &Running, flags: &Flags) -> Result<String> {
-    let has = running.engine().registered();
-    match flags.only.iter().find(|name| !has.contains(name)) {
-        Some(name) => {
-            let message = format!(
-                "--only {name}: there is no such tool or activity; there are {}",
-                has.join(", ")
-            );
-            Err(Error::new(message))
+/// Refuses what can't be meant, also if some of it is from the code and some from the command.
+fn check(flags: &Flags) -> Result<()> {
+    let message = match () {
+        () if flags.worker && flags.front => "--worker serves no clients, and --front runs nothing",
+        () if flags.worker && flags.stdio => "--worker serves no clients, and --stdio is for one",
+        () if flags.max_running == Some(0) && !flags.front => {
+            "--max-running 0 would run no tasks: give --front for a process that serves clients and runs \
+             nothing, or --worker --only with names of activities for one that runs only those"
         }
-        None if flags.only.is_empty() => Ok("all tasks and activities that it has code for".into()),
-        None => Ok(format!("tasks and activities of {}", flags.only.join(", "))),
+        () => return Ok(()),
+    };
+    Err(Error::new(message))
+}
+
+/// What a worker takes up, in words.
+fn works_on(flags: &Flags) -> String {
+    match flags.only.is_empty() {
+        true => "all tasks and activities that it has code for".into(),
+        false => format!("tasks and activities of {}", flags.only.join(", ")),
     }
 }
 
@@ -147,7 +153,7 @@ fn may_listen(listen: SocketAddr, server: &Server, flags: &Flags) -> Result<()> 
 fn engine(store: Arc<dyn Store>, flags: &Flags) -> Builder {
     let mut settings = steadfast_engine::Settings::default();
     if let Some(most) = flags.max_running {
-        settings.max_running = most.max(1);
+        settings.max_running = most;
     }
     if let Some(most) = flags.max_activities {
         settings.max_activities = most;
@@ -259,6 +265,23 @@ mod tests {
         assert!(may_listen(open, &anonymous().auth(tokens), &flags).is_ok());
         let chosen = Flags { anonymous: true, ..Flags::default() };
         assert!(may_listen(open, &anonymous(), &chosen).is_ok());
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_refused_wherever_it_is_said() {
+        let none = Flags { max_running: Some(0), ..Flags::default() };
+        let worker = Flags { worker: true, ..Flags::default() };
+        for (flags, says) in [
+            (none.clone(), "--max-running 0 would run no tasks"),
+            (worker.clone().or(none.clone()), "--max-running 0 would run no tasks"),
+            (worker.clone().or(Flags { front: true, ..Flags::default() }), "--front runs nothing"),
+            (worker.clone().or(Flags { stdio: true, ..Flags::default() }), "--stdio is for one"),
+        ] {
+            let error = check(&flags).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        assert!(check(&Flags { front: true, ..none }).is_ok());
+        assert!(check(&worker).is_ok() && check(&Flags::default()).is_ok());
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use crate::{
     floor,
     load::{Connection, Same, Work, post, run},
     parked,
-    report::{Bound, Report, median},
+    report::{Bound, Report, median, short},
 };
 
 /// Connections at a time.
@@ -461,8 +461,9 @@ async fn get(args: &EngineArgs, report: &mut Report, time: Duration, rounds: u32
         get_us.push((ours.cpu_us()? - between) / (got * time.as_secs_f64()));
     }
     report.add("plain_cpu_us", plain_us, Bound::None);
-    report.add("get_1m_cpu_us", get_us, Bound::None);
-    report.add("get_1m_vs_plain", ratio, Bound::AtLeast(0.6));
+    let many = short(many);
+    report.add(format!("get_{many}_cpu_us"), get_us, Bound::None);
+    report.add(format!("get_{many}_vs_plain"), ratio, Bound::AtLeast(0.6));
     Ok(())
 }
 

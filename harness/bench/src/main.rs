@@ -8,6 +8,7 @@ mod bounded;
 mod child;
 mod counted;
 mod cross;
+mod disk;
 mod fastmcp;
 mod floor;
 mod history;
@@ -22,7 +23,7 @@ mod streams;
 mod throughput;
 mod tools;
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use report::Report;
@@ -58,7 +59,8 @@ pub(crate) struct EngineArgs {
     /// Fewer repetitions and smaller stores: to see that it works, not to quote.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write the figures as one flat JSON object.
+    /// Write the figures as one flat JSON object: under each name its median, and behind a dot its spread
+    /// (`.least`, `.most`), its bound (`.at_least`, `.at_most`) and whether it was met (`.met`: 1 or 0).
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
     /// The `peers` program, to measure others in the same run.
@@ -83,27 +85,48 @@ impl EngineArgs {
         })
     }
 
+    /// An empty report, once it is known that figures can be taken here.
+    fn report(&self) -> Result<Report> {
+        let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let mut report = Report::default();
+        report.note(format!("stores: below {}, on {}", dir.display(), disk::check(&dir)?));
+        if self.quick {
+            report.note("quick: few repetitions and small stores, not to be quoted");
+        }
+        Ok(report)
+    }
+
     fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| part.contains(only.as_str()))
     }
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().what {
+fn main() -> ExitCode {
+    match run(Cli::parse().what) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(what: What) -> Result<()> {
+    match what {
         What::Child(args) => Runtime::new()?.block_on(child::run(args)),
         What::Engine(args) => Runtime::new()?.block_on(engine(&args)),
         What::Postgres(args) => {
-            let mut report = Report::default();
+            let mut report = args.report()?;
             Runtime::new()?.block_on(postgres::measure(&args, &mut report))?;
             finish(&args, &report)
         }
         What::Http(args) => {
-            let mut report = Report::default();
+            let mut report = args.report()?;
             clients()?.block_on(http::measure(&args, &mut report))?;
             finish(&args, &report)
         }
         What::Streams(args) => {
-            let mut report = Report::default();
+            let mut report = args.report()?;
             if args.wants("commits") {
                 Runtime::new()?.block_on(counted::measure(&args, &mut report))?;
             }
@@ -123,7 +146,7 @@ fn clients() -> Result<Runtime> {
 }
 
 async fn engine(args: &EngineArgs) -> Result<()> {
-    let mut report = Report::default();
+    let mut report = args.report()?;
     if args.wants("throughput") {
         throughput::measure(args, &mut report, Duration::ZERO, "").await?;
         // Cloud disks take one to three milliseconds for a flush.
@@ -157,5 +180,5 @@ fn finish(args: &EngineArgs, report: &Report) -> Result<()> {
     if let Some(path) = &args.json {
         std::fs::write(path, report.json()?)?;
     }
-    Ok(())
+    report.judge()
 }

@@ -8,7 +8,7 @@ use steadfast_store::Store;
 use crate::{
     EngineArgs, Result,
     child::PARKED_FEW,
-    report::{Bound, Report},
+    report::{Bound, Report, short},
     tools::{self, Probe},
 };
 
@@ -32,12 +32,13 @@ pub(crate) async fn measure(args: &EngineArgs, report: &mut Report) -> Result<()
         get_us.push(get_many * 1e6);
         answer_us.push(answer_many * 1e6);
     }
-    report.add("parked_1m_rss_mb", rss, Bound::AtMost(300.0));
+    let many = short(many);
+    report.add(format!("parked_{many}_rss_mb"), rss, Bound::AtMost(300.0));
     report.add("parked_answer_ratio", answer, Bound::AtMost(1.3));
-    report.add("get_1m_ratio", get, Bound::AtMost(1.3));
-    report.add("list_1m_ratio", list, Bound::AtMost(1.3));
+    report.add(format!("get_{many}_ratio"), get, Bound::AtMost(1.3));
+    report.add(format!("list_{many}_ratio"), list, Bound::AtMost(1.3));
     report.add("parked_answer_us", answer_us, Bound::None);
-    report.add("get_1m_us", get_us, Bound::None);
+    report.add(format!("get_{many}_us"), get_us, Bound::None);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::{
     EngineArgs, Result, floor,
     http::Server,
     load::nanos,
-    report::{Bound, Report, median},
+    report::{Bound, Report, median, short},
 };
 
 /// How long a tool waits before it says the next thing.
@@ -86,7 +86,7 @@ async fn heard(server: &Server, streams: usize, each: u32) -> Result<f64> {
 
 /// Memory with 5,000 open streams: of sessions, and of calls that wait.
 async fn open(args: &EngineArgs, report: &mut Report) -> Result<()> {
-    let sessions = if args.quick { 250 } else { 2_500 };
+    let sessions: u64 = if args.quick { 250 } else { 2_500 };
     let dir = args.scratch()?;
     let server = Server::ours(&dir.path().join("store").to_string_lossy(), 0)?;
     let mut streams = Vec::new();
@@ -109,6 +109,6 @@ async fn open(args: &EngineArgs, report: &mut Report) -> Result<()> {
     let per_stream = resident * 1024.0 / (2 * sessions) as f64;
     report.add("stream_kb", vec![per_stream], Bound::None);
     let bound = if args.quick { Bound::None } else { Bound::AtMost(150.0) };
-    report.add("streams_5k_rss_mb", vec![resident], bound);
+    report.add(format!("streams_{}_rss_mb", short(2 * sessions)), vec![resident], bound);
     Ok(())
 }

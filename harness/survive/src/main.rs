@@ -133,6 +133,19 @@ async fn work(ctx: Context, number: u64) -> Result<Structured<u64>> {
     Ok(Structured(number))
 }
 
+/// Has something done that may be done elsewhere.
+#[tool]
+async fn errand(ctx: Context) -> Result<String> {
+    ctx.step("before", || effect("before")).await?;
+    ctx.activity("fetch", &()).await
+}
+
+/// What is to be done elsewhere.
+async fn fetch(_: ActivityContext, (): ()) -> Result<String> {
+    slow("fetched").await?;
+    Ok(format!("fetched by {}", std::process::id()))
+}
+
 /// Books a room, which can be taken back, and then waits for a gate.
 #[tool]
 async fn book(ctx: Context, guest: String) -> Result<String> {
@@ -287,6 +300,7 @@ async fn main() -> Result<()> {
     });
     let server = if more { server.tool(new_one) } else { server };
     let server = server.tool(hang).tool(nap).activity("unhang", unhang);
+    let server = server.tool(errand).activity("fetch", fetch);
     let server = match clock {
         0 => server,
         by => server.engine(move |engine| engine.world(Wrong { by })),

@@ -243,3 +243,34 @@ fn places_that_are_none_are_refused() {
     let error = refused(&["export", "--store", &url, "--store-schema", "nowhere", &file]);
     assert!(error.contains("there is no schema nowhere"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_names_the_tables_that_it_does_not_have() {
+    let bench = Bench::new();
+    let (old, file) = (bench.filled("old.db").await, bench.name("file"));
+    let of_author = steadfast_sqlite::rusqlite::Connection::open(&old).unwrap();
+    let export = |more: &[&str]| run(&[&["export", "--store", &old, &file], more].concat());
+    let make = |sql: &str| of_author.execute_batch(sql).unwrap();
+    make("CREATE TABLE payment (id INTEGER PRIMARY KEY AUTOINCREMENT, cents INTEGER)");
+    let said = export(&["--backup"]).unwrap();
+    assert!(said.ends_with("\n1 table that is not Steadfast's stays behind: payment\n"), "{said}");
+    std::fs::remove_file(&file).unwrap();
+    // The store can't be closed, and stays as it is.
+    make("CREATE TABLE Moved (id)");
+    let says = refused(&["export", "--store", &old, &file]);
+    assert!(says.contains("a table of yours with the name \"moved\""), "{says}");
+    drop(steadfast_sqlite::Store::open(&old).unwrap());
+    make("ALTER TABLE Moved RENAME TO book");
+    let said = export(&[]).unwrap();
+    let left = "2 tables that are not Steadfast's stay behind: book, payment";
+    assert!(said.contains("The store is closed") && said.contains(left), "{said}");
+    // Also of a file that is closed already.
+    std::fs::remove_file(&file).unwrap();
+    assert!(export(&[]).unwrap().contains(left));
+    for n in 0..20 {
+        make(&format!("CREATE TABLE many_{n:02} (id)"));
+    }
+    std::fs::remove_file(&file).unwrap();
+    let said = export(&[]).unwrap();
+    assert!(said.contains("22 tables") && said.ends_with("many_18 and 2 more\n"), "{said}");
+}

@@ -108,6 +108,13 @@ impl Core {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether this process takes up such tasks: it has the tool in a version that can run them, and is
+    /// not to leave them to others.
+    pub(crate) fn takes(&self, tool: &str, version: Option<u32>) -> bool {
+        let has = self.registry().tools.get(tool).is_some_and(|tool| tool.serves(version));
+        has && self.settings.max_running > 0 && self.settings.takes(tool)
+    }
+
     /// Changes what this process can run.
     pub(super) fn change(&self, change: impl FnOnce(&mut Registry)) {
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);

@@ -27,8 +27,11 @@ pub struct TaskInfo {
     pub owner: Option<Principal>,
     /// Where it stands.
     pub status: Status,
-    /// This process has its tool, in a version that can run it.
-    pub served: bool,
+    /// This process takes up such tasks: it has the tool in a version that can run them, and its
+    /// [`max_running`](crate::Settings::max_running) and [`only`](crate::Settings::only) do not leave them
+    /// to others. What other processes take up is not known here: one that is not served here may run
+    /// elsewhere, and waits if nobody takes it up.
+    pub served_here: bool,
     /// When it was accepted.
     pub created: Timestamp,
     /// When something visible last changed.
@@ -144,10 +147,8 @@ impl HistoryEntry {
 pub(super) fn from_row(core: &Core, row: TaskRow) -> TaskInfo {
     let view = blob::read_view(&row.view);
     let about: About = blob::read(&row.about).unwrap_or_default();
-    let registry = core.registry();
-    let tool = registry.tools.get(&row.tool);
     let mut info = TaskInfo {
-        served: tool.is_some_and(|tool| tool.serves(row.version)),
+        served_here: core.takes(&row.tool, row.version),
         origin: about.origin.unwrap_or_else(|| row.id.clone()),
         id: row.id,
         tool: row.tool,

@@ -1,6 +1,6 @@
 //! Work that is for other processes.
 
-use steadfast_engine::{Context, Result, Settings, Status};
+use steadfast_engine::{Context, ListTasks, Result, Settings, Status};
 
 use crate::support::{Ledger, Place, ada, counted, settle, tool};
 
@@ -23,7 +23,9 @@ async fn a_process_with_no_places_starts_tasks_for_others_and_runs_none() {
     settle().await;
     let seen = front.engine.tasks(ada()).get(&task.id).await.unwrap();
     assert_eq!((seen.status, ledger.count("one")), (Status::Queued, 0));
-    let _worker = place.start(|builder| builder.tool(tool("work", &ledger, work)));
+    assert!(!seen.served_here, "it has the code, and does not run it");
+    let worker = place.start(|builder| builder.tool(tool("work", &ledger, work)));
+    assert!(worker.engine.tasks(ada()).get(&task.id).await.unwrap().served_here);
     assert_eq!(front.end(&task.id).await.status, Status::Completed);
     assert_eq!(ledger.count("one"), 1);
 }
@@ -43,6 +45,12 @@ async fn a_process_takes_up_only_what_it_is_to() {
     settle().await;
     let seen = tasks.get(&heavy).await.unwrap();
     assert_eq!((seen.status, ledger.count("one")), (Status::Queued, 0));
+    let served = async |task| tasks.get(task).await.unwrap().served_here;
+    assert!(!seen.served_here && served(&light).await);
+    let listed = tasks.list(ListTasks::default()).await.unwrap().tasks;
+    let unserved = listed.iter().filter(|task| !task.served_here).map(|task| &task.id);
+    assert_eq!(unserved.collect::<Vec<_>>(), [&heavy]);
     let _other = place.start(both);
-    assert_eq!(life.end(&heavy).await.status, Status::Completed);
+    let ended = life.end(&heavy).await;
+    assert_eq!((ended.status, ended.served_here), (Status::Completed, false), "it ran elsewhere");
 }

@@ -199,9 +199,9 @@ async fn a_tool_can_come_and_go_while_the_engine_runs() {
     life.engine.add_tool(tool("caller", &(), caller));
     assert_eq!(tasks.wait(&early.id).await.unwrap().status, Status::Completed);
     let id = life.begin("caller", false).await;
-    assert!(tasks.wait(&id).await.unwrap().served);
+    assert!(tasks.wait(&id).await.unwrap().served_here);
     life.engine.remove_tool("caller");
-    assert!(!tasks.get(&id).await.unwrap().served);
+    assert!(!tasks.get(&id).await.unwrap().served_here);
     assert!(tasks.start("caller", &false).await.is_err());
     let waits = TaskId::new("waits").unwrap();
     tasks.start("caller", &false).id(waits.clone()).even_if_unserved().await.unwrap();

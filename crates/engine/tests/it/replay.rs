@@ -227,7 +227,7 @@ async fn a_process_takes_only_the_versions_of_a_tool_that_it_has() {
     let newer = place.start(version(3, 2));
     tokio::time::sleep(HOUR * 3).await;
     let seen = newer.get(&id).await;
-    assert_eq!((seen.status, seen.served, seen.version), (Status::Waiting, false, Some(1)));
+    assert_eq!((seen.status, seen.served_here, seen.version), (Status::Waiting, false, Some(1)));
     assert_eq!(ledger.count("old"), 0);
     let _both = place.start(version(3, 1));
     assert_eq!(output::<String>(&newer.end(&id).await), "old");

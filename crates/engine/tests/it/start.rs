@@ -116,7 +116,7 @@ async fn a_tool_that_is_not_here_is_refused_unless_another_process_will_run_it()
     let id = here.tasks().start("t", &1).even_if_unserved().await.unwrap().id;
     crate::support::settle().await;
     let seen = here.get(&id).await;
-    assert_eq!((seen.status, seen.served), (Status::Queued, false));
+    assert_eq!((seen.status, seen.served_here), (Status::Queued, false));
     let _there = place.start(tools(&Ledger::default()));
     assert_eq!(output::<u32>(&here.end(&id).await), 1);
 }
@@ -134,17 +134,17 @@ async fn a_task_of_a_tool_that_is_not_here_is_of_the_newest_version_of_whoever_t
     let parent = here.begin("parent", 2).await;
     here.parked(&parent).await;
     let seen = here.get(&task).await;
-    assert_eq!((seen.version, seen.served), (None, false));
+    assert_eq!((seen.version, seen.served_here), (None, false));
     let there =
         place.start(|builder| builder.tool(tool("t", &Ledger::default(), counts).versions(3, 2)));
     let seen = there.get(&later).await;
-    assert_eq!((seen.version, seen.served), (None, true));
+    assert_eq!((seen.version, seen.served_here), (None, true));
     assert_eq!(output::<u32>(&here.end(&task).await), 1);
     assert_eq!(output::<u32>(&here.end(&parent).await), 2);
     let children = ListTasks { parent: Some(parent), ..ListTasks::default() };
     let child = there.tasks().list(children).await.unwrap().tasks.remove(0);
     for seen in [there.get(&task).await, child] {
-        assert_eq!((seen.version, seen.served), (Some(3), true));
+        assert_eq!((seen.version, seen.served_here), (Some(3), true));
     }
 }
 

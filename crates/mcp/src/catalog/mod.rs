@@ -76,6 +76,14 @@ pub enum Unfit {
          --credential-key-file, or in code with Server::credential_key"
     )]
     NoCredentialKey,
+    /// The engine is to take up work of something that is not there.
+    #[error("there is no tool or activity {name:?} to take up work of; there are {}", has.join(", "))]
+    Only {
+        /// What is wanted.
+        name: String,
+        /// What is there.
+        has: Vec<String>,
+    },
 }
 
 /// Everything that is offered at one moment.

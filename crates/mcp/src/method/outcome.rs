@@ -317,7 +317,8 @@ pub(super) fn status_message(info: &TaskInfo) -> Option<String> {
         _ => failure.message.as_str(),
     });
     match info.status {
-        Status::Queued => Some("queued".into()),
+        Status::Queued if info.served_here => Some("queued".into()),
+        Status::Queued => Some(format!("waiting for a process that runs {:?}", info.tool)),
         Status::Retrying => Some(match failure {
             Some(failure) => format!("will be tried again: {failure}"),
             None => "will be tried again".into(),

@@ -128,3 +128,19 @@ async fn callers_without_a_name_do_not_list_each_others_tasks() {
     let site = Site::start(server(&Count::default()).settings(settings)).await;
     assert_eq!(call(&site, "task_list", json!({})).await["isError"], true);
 }
+
+#[tokio::test]
+async fn a_task_that_is_left_to_other_processes_says_so() {
+    let settings =
+        Settings { companions: true, outlives: Duration::from_millis(50), ..Settings::default() };
+    let server = server(&Count::default()).settings(settings).engine(|mut engine| {
+        engine.settings_mut().only = Some(["who".to_owned()].into());
+        engine
+    });
+    let site = Site::start(server).await;
+    let left = call(&site, "hang", json!({})).await["structuredContent"].clone();
+    let says = "waiting for a process that runs \"hang\"";
+    assert_eq!((&left["status"], &left["message"]), (&json!("queued"), &json!(says)));
+    let status = call(&site, "task_status", json!({ "task_id": left["task_id"] })).await;
+    assert!(text(&status).ends_with(&format!("of hang is queued. {says}")), "{status}");
+}

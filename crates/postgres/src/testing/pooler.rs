@@ -22,7 +22,7 @@ impl Pooler {
     /// Starts one in front of a server, with this `pool_mode` and these other settings, a line each.
     pub fn start(server: &Server, mode: &str, settings: &str) -> Result<Pooler, StartError> {
         let program = program().ok_or(StartError::NoPooler)?;
-        let home = home("steadfast-pgbouncer-")?;
+        let home = home("steadfast-pgbouncer-", None)?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let (to, dir) = (server.port(), home.path().display());
         let config = format!(

@@ -46,12 +46,13 @@ pub struct Setup {
     settings: Vec<(String, String)>,
     tls: Option<(String, String)>,
     clients: Option<String>,
+    below: Option<PathBuf>,
 }
 
 impl Default for Setup {
     /// Fast, and for tests only: a power cut loses everything.
     fn default() -> Setup {
-        Setup { fsync: false, settings: Vec::new(), tls: None, clients: None }
+        Setup { fsync: false, settings: Vec::new(), tls: None, clients: None, below: None }
     }
 }
 
@@ -84,9 +85,17 @@ impl Setup {
         self
     }
 
+    /// Where its directory is made, in place of the temporary directory of the system. Whoever runs the
+    /// server must be let through to it.
+    #[must_use]
+    pub fn below(mut self, directory: impl Into<PathBuf>) -> Setup {
+        self.below = Some(directory.into());
+        self
+    }
+
     /// Makes a database and starts a server for it. Returns when it answers.
     pub fn start(self) -> Result<Server, StartError> {
-        let (home, programs) = Setup::place()?;
+        let (home, programs) = Setup::place(self.below.as_deref())?;
         initdb(&programs, home.path())?;
         if let Some((certificate, key)) = &self.tls {
             put(&home.path().join("tls.crt"), certificate)?;
@@ -99,9 +108,9 @@ impl Setup {
     }
 
     /// A directory for a server, and the programs for it.
-    fn place() -> Result<(tempfile::TempDir, PathBuf), StartError> {
+    fn place(below: Option<&Path>) -> Result<(tempfile::TempDir, PathBuf), StartError> {
         let programs = find::programs().ok_or(StartError::NotInstalled)?;
-        Ok((home("steadfast-postgres-")?, programs))
+        Ok((home("steadfast-postgres-", below)?, programs))
     }
 
     /// Starts a server for the database in a directory.
@@ -159,8 +168,10 @@ impl Setup {
 }
 
 /// A directory that belongs to whoever runs what is in it.
-pub(super) fn home(prefix: &str) -> std::io::Result<tempfile::TempDir> {
-    let home = tempfile::Builder::new().prefix(prefix).tempdir()?;
+pub(super) fn home(prefix: &str, below: Option<&Path>) -> std::io::Result<tempfile::TempDir> {
+    let below = below.map_or_else(std::env::temp_dir, Path::to_owned);
+    // The server is told where it is, and may be started from elsewhere.
+    let home = tempfile::Builder::new().prefix(prefix).tempdir_in(std::path::absolute(below)?)?;
     if let Some((user, group)) = find::servant() {
         #[cfg(unix)]
         std::os::unix::fs::chown(home.path(), Some(user), Some(group))?;
@@ -266,7 +277,7 @@ impl Server {
     /// A copy of it that follows it, and can take its place. From when this returns no commit is
     /// acknowledged that the copy does not have.
     pub async fn standby(&self) -> Result<Server, StartError> {
-        let (home, programs) = Setup::place()?;
+        let (home, programs) = Setup::place(self.home.parent())?;
         let copies = find::program("pg_basebackup").ok_or(StartError::NotInstalled)?;
         let mut copy = Command::new(copies);
         copy.arg("-D").arg(home.path().join("data")).current_dir("/");

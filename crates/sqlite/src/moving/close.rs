@@ -1,6 +1,6 @@
 //! Closing a file whose tasks go on elsewhere.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use steadfast_store::moving::{Error, Result};
 
 use super::{failed, processes};
@@ -24,6 +24,7 @@ impl Options {
             }
         };
         refuse_company()?;
+        self.check_name(conn)?;
         let closed = close(conn, to).map_err(failed)?;
         if let Err(error) = refuse_company() {
             if closed {
@@ -32,6 +33,22 @@ impl Options {
             return Err(error);
         }
         Ok(closed)
+    }
+
+    /// What closes a file is a table, whose name somebody may have used who is not kept from it.
+    fn check_name(&self, conn: &Connection) -> Result<()> {
+        if matches!(schema::look(conn).map_err(failed)?, Found::Moved { .. }) {
+            return Ok(());
+        }
+        let sql = "SELECT type FROM sqlite_schema WHERE name = 'moved' COLLATE NOCASE AND type <> 'trigger'";
+        let taken = conn.query_row(sql, [], |row| row.get::<_, String>(0)).optional();
+        match taken.map_err(failed)? {
+            None => Ok(()),
+            Some(kind) => Err(Error::Store(format!(
+                "{} has a {kind} of yours with the name \"moved\", which is needed to close it: rename it first",
+                self.path.display()
+            ))),
+        }
     }
 }
 

@@ -6,5 +6,6 @@ mod alone;
 #[path = "../common/mod.rs"]
 mod common;
 mod rails;
+mod slow;
 mod tasks;
 mod work;

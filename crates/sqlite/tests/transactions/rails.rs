@@ -41,6 +41,27 @@ async fn what_concerns_the_store_is_refused_with_a_reason() {
              INSERT INTO payment (cents) VALUES (9)",
             own,
         ),
+        ("DELETE FROM sqlite_sequence", "it can only be read"),
+        ("UPDATE SQLITE_SEQUENCE SET seq = 0 WHERE name = 'notice'", "it can only be read"),
+        ("INSERT INTO main.sqlite_sequence VALUES ('notice', 0)", "it can only be read"),
+        // Also beside what has SQLite write there itself.
+        (
+            "CREATE TABLE book (id INTEGER PRIMARY KEY AUTOINCREMENT);
+             ALTER TABLE book RENAME TO tome;
+             DROP TABLE tome;
+             DELETE FROM sqlite_sequence WHERE name = 'notice'",
+            "it can only be read",
+        ),
+        (
+            "CREATE TRIGGER mine AFTER INSERT ON payment BEGIN DELETE FROM sqlite_sequence; END;
+             INSERT INTO payment (cents) VALUES (9)",
+            "it can only be read",
+        ),
+        ("CREATE TABLE moved (place TEXT)", "the name moved is reserved"),
+        ("CREATE TABLE IF NOT EXISTS Task (id)", "the name Task is reserved"),
+        ("CREATE TABLE steadfast_mine (id)", "the name steadfast_mine is reserved"),
+        ("CREATE VIEW moved AS SELECT 1", "the name moved is reserved"),
+        ("CREATE INDEX moved ON payment (cents)", "the name moved is reserved"),
         ("ATTACH ':memory:' AS other", "other files"),
         ("DETACH main", "other files"),
         ("PRAGMA journal_mode = DELETE", "PRAGMA journal_mode"),
@@ -84,6 +105,7 @@ async fn what_is_the_authors_is_allowed() {
             for title in ["one", "two", "two"] {
                 tx.execute("INSERT INTO book (title) VALUES (?)", [title])?;
             }
+            tx.execute("ALTER TABLE book RENAME TO tome", [])?;
             let titles = tx.query(
                 "WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 9)
                  SELECT DISTINCT title FROM titles, n ORDER BY 1",
@@ -95,8 +117,12 @@ async fn what_is_the_authors_is_allowed() {
                 },
             )?;
             assert_eq!(titles, ["one", "two"]);
-            assert_eq!(tx.query("PRAGMA table_info(book)", [], |_| Ok(()))?.len(), 3);
-            let none = tx.query_optional("SELECT 1 FROM book WHERE id = 9", [], |_| Ok(()))?;
+            assert_eq!(tx.query("PRAGMA table_info(tome)", [], |_| Ok(()))?.len(), 3);
+            // SQLite counts by itself, and forgets what was dropped and renamed.
+            let counters = "SELECT group_concat(name || seq) FROM sqlite_sequence";
+            let counted = tx.query_row(counters, [], |row| row.get::<_, String>(0))?;
+            assert_eq!(counted, "tome3");
+            let none = tx.query_optional("SELECT 1 FROM tome WHERE id = 9", [], |_| Ok(()))?;
             assert!(none.is_none());
             Ok(tx.last_insert_rowid())
         };
@@ -104,7 +130,7 @@ async fn what_is_the_authors_is_allowed() {
     });
     let answer = bank.commit(lease, 1, all).await;
     assert!(answer.is_ok(), "{:?}", bank.notes.take());
-    assert_eq!((bank.count("book"), bank.count("lines")), (3, 3));
+    assert_eq!((bank.count("tome"), bank.count("lines")), (3, 3));
     // The statements that the store had prepared before go on, as does all else.
     bank.store.turn(turn(lease, 2, b"next")).await.unwrap();
     bank.store.start(task("b")).await.unwrap();

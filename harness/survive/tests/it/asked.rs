@@ -18,7 +18,7 @@ struct Asked {
     question: Value,
 }
 
-fn connect(server: &Server) -> Client {
+pub(crate) fn connect(server: &Server) -> Client {
     let info = json!({ "name": "survive", "version": "1" });
     let can = json!({ "elicitation": {}, "sampling": {}, "roots": { "listChanged": true } });
     Client::introduced(server.address(), "2025-11-25", None, &info, &can)

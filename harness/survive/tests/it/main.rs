@@ -14,6 +14,7 @@ macro_rules! on_each_store {
     };
 }
 
+mod apart;
 mod asked;
 mod batches;
 mod between;

@@ -77,6 +77,29 @@ impl Server {
         Beside { child, address }
     }
 
+    /// A process on the same store that serves no clients. Where the server listens it can't.
+    pub(crate) fn worker(&self, flags: &[&str]) -> Worker {
+        let mut child = self.not_served(flags).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let said = lines.by_ref().map(Result::unwrap).find(|line| line.contains(" works on "));
+        std::thread::spawn(move || lines.for_each(drop));
+        Worker { child, says: said.expect("what it works on") }
+    }
+
+    /// Why such a process ends at once.
+    pub(crate) fn refused_worker(&self, flags: &[&str]) -> String {
+        let ended = self.not_served(flags).spawn().unwrap().wait_with_output().unwrap();
+        assert!(!ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stderr).unwrap()
+    }
+
+    fn not_served(&self, flags: &[&str]) -> Command {
+        let mut command = self.command(None);
+        command.args(["--worker", "--listen", &self.address().to_string()]).args(flags);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
     fn spawn(&self, port: Option<u16>, flags: &[&str]) -> (Child, SocketAddr) {
         let mut child = self
             .command(port)
@@ -207,6 +230,44 @@ pub(crate) struct Beside {
 }
 
 impl Drop for Beside {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A process that works for the server, which is killed with this.
+pub(crate) struct Worker {
+    child: Child,
+    /// What it said that it works on.
+    pub(crate) says: String,
+}
+
+impl Worker {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How many sockets it listens on, by the tables of the kernel.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn listens(&self) -> usize {
+        let of_process = format!("/proc/{}", self.id());
+        let files = std::fs::read_dir(format!("{of_process}/fd")).unwrap();
+        let files = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+        let files: Vec<String> = files.map(|to| to.to_string_lossy().into_owned()).collect();
+        let tables = ["tcp", "tcp6"].map(|table| format!("{of_process}/net/{table}"));
+        let tables = tables.map(|table| std::fs::read_to_string(table).unwrap_or_default());
+        let open = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            // The state is LISTEN, and one of the files is it.
+            words.get(3) == Some(&"0A")
+                && words.get(9).is_some_and(|socket| files.contains(&format!("socket:[{socket}]")))
+        };
+        tables.iter().flat_map(|table| table.lines()).filter(open).count()
+    }
+}
+
+impl Drop for Worker {
     fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
