@@ -6,12 +6,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use steadfast_engine::{Keyed, ListTasks, Principal, TaskId};
+use steadfast_engine::{Engine, Keyed, ListTasks, Principal, TaskId};
 use steadfast_mcp::Auth;
 use steadfast_store::Disk;
 use tokio::sync::Notify;
 
 use crate::{
+    bent::{Bent, Fails},
     pair::{Pair, in_time, taken_back},
     site::{Legacy, Site},
     tools::{Count, server},
@@ -123,6 +124,24 @@ async fn a_cancel_reaches_a_copy_elsewhere_if_the_one_that_is_here_begins_nothin
     };
     let (copy, ()) = tokio::join!(in_time(copy), elsewhere);
     assert_eq!((copy, pair.count.get()), (None, 0), "nothing of it ran");
+}
+
+/// The word that takes back what comes too late to begin has nothing to do.
+#[tokio::test]
+async fn who_comes_too_late_is_told_to_come_again() {
+    let store = Bent::new(Disk::new().open());
+    let engine = Engine::builder(Arc::new(store.clone()));
+    let site = Site::of(server(&Count::default()), engine).await;
+    let client = Legacy::open(&site, "2025-11-25", json!({})).await;
+    store.fail(Fails::LateAt(&["start"]));
+    let refused = client.request(1, "tools/call", add(1)).await;
+    assert_eq!(refused.status, 503);
+    let error = refused.json().await["error"]["message"].clone();
+    assert_eq!(error, "the request came too late; make it again");
+    client.say(&taken_back(1)).await;
+    store.until_failed(2).await;
+    store.fail(Fails::Nowhere);
+    assert_eq!(sum(&client, 1, 1).await, r#"{"total":3}"#);
 }
 
 /// An author's check may take its time, when the request is here already.
