@@ -130,7 +130,8 @@ impl Connection {
             message => {
                 if let Some(session) = self.session() {
                     // There is no way to say that it was not taken, but for the log.
-                    let _taken = hear(&self.front, &session, message).await;
+                    let _taken =
+                        hear(&self.front, &session, message, self.front.pulse.asked()).await;
                 }
             }
         }

@@ -203,8 +203,15 @@ pub(crate) struct Request<'a> {
     pub(crate) again: bool,
 }
 
-/// Of all requests of one id that are at work in a session.
-pub(crate) type Starting = Arc<tokio::sync::Mutex<()>>;
+/// Of all requests of one id that are at work in a session. True if it is certain that they begin no task.
+pub(crate) type Starting = Arc<tokio::sync::Mutex<bool>>;
+
+impl Request<'_> {
+    /// What it asks for is no task, so that it is nowhere but here.
+    pub(crate) async fn begins_none(&self) {
+        *self.starting.lock().await = true;
+    }
+}
 
 /// A task that is known by the id of the request that started it, once there is an answer: who sends that
 /// says so then.

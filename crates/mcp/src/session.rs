@@ -230,7 +230,8 @@ impl Session {
         let before = state.in_flight.get_mut(id).filter(|before| !before.cancel.is_cancelled());
         let (cancel, starting, number, again) = match before {
             None => {
-                let (cancel, starting) = (CancellationToken::new(), Starting::default());
+                let cancel = CancellationToken::new();
+                let starting = Starting::new(text.is_none().into());
                 let at_work = AtWork {
                     starting: starting.clone(),
                     number,

@@ -26,6 +26,9 @@ pub enum Refusal {
     /// A task with this id exists.
     #[error("a task with this id already exists")]
     Exists,
+    /// It was asked for longer ago than [`LATE`](crate::LATE). Who asks again asks anew.
+    #[error("it was asked for too long ago")]
+    Late,
     /// The lease is no longer valid: this desk does not hold the task any more, it was cancelled,
     /// or it is gone. The same for an activity.
     #[error("the task is held elsewhere or was cancelled")]

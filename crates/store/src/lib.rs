@@ -39,6 +39,6 @@ pub use rows::{
 pub use store::{BoxFuture, Store};
 pub use write::{
     ActivityEnd, ActivityLease, Adopted, After, Bond, Cancel, ClaimActivities, ClaimTasks, Dedup,
-    Effect, Keyed, NewTask, Parent, Poison, Resume, Retried, SendTo, Since, Started, Suspend,
+    Effect, Keyed, LATE, NewTask, Parent, Poison, Resume, Retried, SendTo, Since, Started, Suspend,
     Swept, Touched, Turn, Turned,
 };

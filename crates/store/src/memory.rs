@@ -27,10 +27,10 @@ use steadfast_core::{TaskId, Timestamp};
 use self::content::Content;
 use crate::{
     ActivityEnd, ActivityLease, ActivityRow, Adopted, Bond, BoxFuture, Caller, Cancel, Change,
-    Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Desk, Error, Filter, Held, HistoryPage,
-    InboxRow, Keyed, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result, Resume,
-    Retried, SendTo, SessionRow, Since, Started, StateRow, Store, Suspend, Swept, TaskKey, TaskRow,
-    Touched, Turn, Turned,
+    Changes, ClaimActivities, ClaimTasks, Claimed, Counts, Dedup, Desk, Error, Filter, Held,
+    HistoryPage, InboxRow, Keyed, ListPage, NewTask, Order, Poison, Posted, QuestionRow, Result,
+    Resume, Retried, SendTo, SessionRow, Since, Started, StateRow, Store, Suspend, Swept, TaskKey,
+    TaskRow, Touched, Turn, Turned,
 };
 
 /// What a store in memory contains. Clones are the same content; it lives as long as one of them,
@@ -195,7 +195,12 @@ impl Store for Memory {
     }
 
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>> {
-        Box::pin(async move { self.write(|content, desk| content.start(task, Some(desk))) })
+        Box::pin(async move {
+            self.write(|content, desk| {
+                task.dedup.as_ref().map_or(Ok(()), Dedup::in_time)?;
+                content.start(task, Some(desk))
+            })
+        })
     }
 
     fn unbind(&self, tasks: Vec<(TaskId, Bond)>, since: Since) -> BoxFuture<'_, Result<()>> {

@@ -83,8 +83,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Starts a task. Once this returns the id resolves until the task expires.
     ///
-    /// The dedup keys are looked at first, as [`Dedup`](crate::Dedup) says; then a task with the same id, whoever it belongs to and
-    /// even if it has expired, refuses the start as [`Exists`](crate::Refusal::Exists).
+    /// The dedup keys are looked at first, as [`Dedup`](crate::Dedup) says, which also refuses what comes
+    /// [late](crate::Refusal::Late); then a task with the same id, whoever it belongs to and even if it has expired,
+    /// refuses the start as [`Exists`](crate::Refusal::Exists).
     fn start(&self, task: NewTask) -> BoxFuture<'_, Result<Started>>;
 
     /// Frees tasks of what they are bound to. Those that are gone, not bound, or free already, are left alone.

@@ -84,6 +84,7 @@ macro_rules! store_suite {
                 a_task_is_found_by_its_dedup_key,
                 a_freed_dedup_key_can_be_used_again,
                 who_asked_before_a_key_was_freed_finds_its_task,
+                what_was_asked_for_too_long_ago_is_refused,
                 a_task_has_the_key_of_the_one_it_is_instead_of,
                 a_start_finds_that_it_was_taken_back_under_another_key,
                 a_cancel_frees_the_key_if_it_says_so,

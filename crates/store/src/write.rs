@@ -7,7 +7,7 @@ use std::{
 
 use steadfast_core::{Moment, OpId, Principal, Status, TaskId, Timestamp};
 
-use crate::{Lease, TaskKey};
+use crate::{Lease, Refusal, TaskKey};
 
 /// A task to start.
 #[derive(Clone, Debug)]
@@ -49,7 +49,12 @@ pub struct NewTask {
     pub events: Vec<Vec<u8>>,
 }
 
-/// By what a task is known that was asked for before: that one is the answer then.
+/// How long ago a task with a [dedup key](Dedup) may have been asked for when it is started. A copy of a request
+/// that waits for longer does nothing: what it would be known by need not be kept for ever.
+pub const LATE: Duration = Duration::from_secs(20);
+
+/// By what a task is known that was asked for before: that one is the answer then. Whoever it is, one that was
+/// asked for longer ago than [`LATE`] is refused.
 ///
 /// A key that was freed is free for those who ask for it after that. Who had asked before, and only comes
 /// now, finds the task that had it: its copy of the request may have waited in a process that stood still
@@ -64,6 +69,17 @@ pub struct Dedup {
     pub asked: Since,
     /// A task that gives way to this one, whichever of the keys it has, and freed or not.
     pub instead_of: Option<TaskId>,
+}
+
+impl Dedup {
+    /// Refuses it if it was asked for too long ago. Stores look when they decide, with the locks that they decide
+    /// under: whoever waits for those may be stopped.
+    pub fn in_time(&self) -> Result<(), Refusal> {
+        match self.asked.instant.elapsed() > LATE {
+            true => Err(Refusal::Late),
+            false => Ok(()),
+        }
+    }
 }
 
 impl<S: Into<String>> From<S> for Dedup {

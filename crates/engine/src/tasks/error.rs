@@ -39,6 +39,9 @@ pub enum CallError {
     /// The id was used before.
     #[error("a task {0} already exists")]
     Exists(TaskId),
+    /// It was [asked for](crate::Start::asked) too long ago to be begun. Who asks again asks anew.
+    #[error("this was asked for too long ago; ask again")]
+    Late,
     /// An id is not well-formed.
     #[error(transparent)]
     BadId(#[from] IdError),
@@ -120,6 +123,7 @@ impl CallError {
                 Refusal::NotTerminal(status) => CallError::NotTerminal { id, status },
                 Refusal::WrongStatus(status) => CallError::WrongStatus { id, status },
                 Refusal::Exists => CallError::Exists(id),
+                Refusal::Late => CallError::Late,
                 other => CallError::Store(other.into()),
             },
             other => CallError::Store(other),

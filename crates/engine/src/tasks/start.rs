@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 use steadfast_core::{Json, Record, Status, TaskId, Timestamp, Ttl, encode};
-use steadfast_store::{Dedup, NewTask, Started, TaskRow};
+use steadfast_store::{Dedup, LATE, NewTask, Started, TaskRow};
 
 use super::{
     CallError, Follow, Result, Tasks,
@@ -25,9 +25,9 @@ use crate::{
     watch::Watch,
 };
 
-/// How long a task is known at least that has a request key: longer than a copy of its request may wait in a
-/// process that stands still, or that is cut off from the store, before that gives it up.
-const KNOWN: Ttl = Ttl::Millis(60_000);
+/// How long a task is known at least that has a request key: longer than a copy of its request may
+/// [wait](steadfast_store::LATE), also if the clocks of the processes are two minutes apart.
+const KNOWN: Ttl = Ttl::Millis(150_000);
 
 /// A task that is about to be started.
 #[must_use = "a task is not started unless this is awaited"]
@@ -112,15 +112,16 @@ impl Start {
 
     /// If this principal has started a task of any tool with this key before, that task is the answer:
     /// until it is gone, or the key was [freed](Tasks::free) before this was [asked for](Start::asked). In
-    /// place of an idempotency key. A task that has one is there for a minute after its end at least, whatever
-    /// is said of its life.
+    /// place of an idempotency key. A task that has one is there for two and a half minutes after its end at least,
+    /// whatever is said of its life.
     pub fn request_key(mut self, key: impl Into<String>) -> Start {
         self.request_key = Some(key.into());
         self
     }
 
     /// When it was asked for, if that is longer ago: a key that was freed since is not free for it. It may
-    /// have been asked for elsewhere as well, and be done.
+    /// have been asked for elsewhere as well, and be done. With a key it is refused as [late](CallError::Late) if
+    /// it is longer ago than [`LATE`](steadfast_store::LATE).
     pub fn asked(mut self, at: Instant) -> Start {
         self.asked = Some(at);
         self
@@ -239,6 +240,10 @@ impl Start {
             return Err(CallError::ShuttingDown);
         }
         self.check_limits()?;
+        let asked = self.asked.unwrap_or_else(Instant::now);
+        if self.request_key.is_some() && asked.elapsed() > LATE {
+            return Err(CallError::Late);
+        }
         let input = self.input.map_err(CallError::Payload)?;
         let limit = core.settings.max_payload;
         if input.text().len() > limit {
@@ -278,8 +283,7 @@ impl Start {
             owner: self.tasks.principal.clone(),
             dedup: key.map(|key| {
                 let unless = self.taken_back_by.as_deref().map(request_key);
-                let asked = core.since(self.asked.unwrap_or_else(Instant::now));
-                Dedup { key, unless, asked, instead_of: self.instead_of }
+                Dedup { key, unless, asked: core.since(asked), instead_of: self.instead_of }
             }),
             bound: self.bound,
             wake,

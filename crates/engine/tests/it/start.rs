@@ -1,6 +1,6 @@
 //! Starting tasks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steadfast_engine::{Builder, CallError, Context, ListTasks, Result, Status, TaskId, Tool};
 
@@ -51,6 +51,39 @@ async fn the_same_idempotency_key_answers_with_the_first_task_also_after_a_resta
     let again = second.tasks().start("t", &3).idempotency_key("order 17").await.unwrap();
     assert_eq!((&again.id, again.new), (&started.id, false));
     assert_eq!(ledger.count("ran"), 2, "ada's and bob's");
+}
+
+/// What it would be known by need not be there any more. Without a key nobody has begun it elsewhere.
+#[tokio::test(start_paused = true)]
+async fn one_with_a_request_key_that_was_asked_for_too_long_ago_is_refused() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let life = place.start(tools(&ledger));
+    let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+    let start = |seconds| life.tasks().start("t", &1).asked(ago(seconds));
+    let late = start(21).request_key("k").await;
+    assert!(matches!(late, Err(CallError::Late)), "{late:?}");
+    let late = start(21).request_key("k").cancelled("no", HOUR).await;
+    assert!(matches!(late, Err(CallError::Late)), "{late:?}");
+    assert!(life.tasks().list(ListTasks::default()).await.unwrap().tasks.is_empty());
+    life.end(&start(10).request_key("k").await.unwrap().id).await;
+    life.end(&start(21).await.unwrap().id).await;
+    assert_eq!(ledger.count("ran"), 2);
+}
+
+/// Also by a process whose clock is two minutes ahead, and as long as a copy of its request may wait.
+#[tokio::test(start_paused = true)]
+async fn one_with_a_request_key_is_known_for_a_while_whatever_its_life() {
+    let place = Place::new();
+    let ledger = Ledger::default();
+    let life = place.start(tools(&ledger));
+    let start = || life.tasks().start("t", &1).request_key("k").ttl(Duration::ZERO);
+    let first = start().await.unwrap().id;
+    life.end(&first).await;
+    tokio::time::sleep(Duration::from_secs(120 + 20)).await;
+    assert_eq!(start().await.unwrap().id, first);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_ne!(start().await.unwrap().id, first);
 }
 
 /// Who starts a task with its key finds it, until its time is over.

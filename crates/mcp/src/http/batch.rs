@@ -1,6 +1,6 @@
 //! Several messages at once, as only 2025-03-26 has it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     http::{HeaderMap, StatusCode},
@@ -19,6 +19,7 @@ use crate::{
     front::{Answered, Front, Holds, Request},
     method,
     outlet::Outlet,
+    pulse::WAITED,
     repeat::RequestText,
     session::Session,
     wire::{BadMessage, Id, Message, Revision, error_response, response},
@@ -30,6 +31,7 @@ pub(super) async fn batch(
     caller: &Identity,
     headers: &HeaderMap,
     messages: Vec<Result<Message<'_>, BadMessage>>,
+    asked: Instant,
 ) -> Response {
     let session = match legacy(front, &caller.principal, headers).await {
         Ok(session) => session,
@@ -51,12 +53,14 @@ pub(super) async fn batch(
             Ok(Message::Request { id, method, params }) => {
                 let params = params.map_or("{}", |params| params.get());
                 let holds = Holds::default();
-                let work = in_batch(front, caller, &session, &id, &method, params, &holds);
+                // Those before it may take long, for a copy of the batch as well.
+                let asked = front.pulse.asked_within(asked, WAITED);
+                let work = in_batch(front, caller, &session, (&id, asked), &method, params, &holds);
                 replies.extend(work.await);
                 held.push(holds);
             }
             // There is one status for all of them.
-            Ok(message) => drop(hear(front, &session, message).await),
+            Ok(message) => drop(hear(front, &session, message, asked).await),
         }
     }
     // None is answered before all are: if this breaks off, the client makes the whole batch again.
@@ -73,12 +77,12 @@ async fn in_batch(
     front: &Arc<Front>,
     caller: &Identity,
     session: &Arc<Session>,
-    id: &Id,
+    (id, asked): (&Id, Instant),
     method: &str,
     params: &str,
     holds: &Holds,
 ) -> Option<String> {
-    let (mut taken_back, asked) = (None, front.pulse.asked());
+    let mut taken_back = None;
     let answered = async {
         let meta = method::read_meta(params)?.meta;
         let text = RequestText { method: method.to_owned(), params: params.to_owned() };

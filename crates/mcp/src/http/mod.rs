@@ -71,6 +71,8 @@ async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
 }
 
 async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
+    // Before anything is waited for: an author's check of who comes in, the body, the store.
+    let asked = http.front.pulse.asked();
     let (mut parts, body) = request.into_parts();
     let caller = match enter(&http, &parts.uri, &mut parts.headers).await {
         Ok(caller) => caller,
@@ -78,7 +80,7 @@ async fn endpoint(State(http): State<Arc<Http>>, request: Request) -> Response {
     };
     let headers = &parts.headers;
     match parts.method {
-        Method::POST => post::post(&http.front, caller, headers, body).await,
+        Method::POST => post::post(&http.front, caller, headers, body, asked).await,
         Method::GET => get::get(&http.front, &caller.principal, headers).await,
         Method::DELETE => delete(&http.front, &caller.principal, headers).await,
         _ => {

@@ -27,6 +27,7 @@ use crate::{
     front::{Answered, Front, Holds, Meta, Request, Starting},
     method::{self, Opening, initialize},
     outlet::Outlet,
+    pulse::WAITED,
     repeat::RequestText,
     session::Session,
     wire::{
@@ -40,6 +41,7 @@ pub(super) async fn post(
     caller: Identity,
     headers: &HeaderMap,
     body: Body,
+    asked: Instant,
 ) -> Response {
     if !super::is_json(headers) {
         let message = "the Content-Type must be application/json";
@@ -49,7 +51,7 @@ pub(super) async fn post(
         let message = "accept both application/json and text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, message);
     }
-    let limit = front.settings.max_body;
+    let (limit, begun) = (front.settings.max_body, Instant::now());
     let body = match Limited::new(body, limit).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
@@ -58,19 +60,24 @@ pub(super) async fn post(
         }
         Err(_) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
     };
+    // One that takes its time was not all here before.
+    let asked = match begun.elapsed() > WAITED {
+        true => front.pulse.asked_within(asked, WAITED),
+        false => asked,
+    };
     match parse(&body) {
         Err(bad) => bad_message(bad),
         Ok(Received::One(Message::Request { id, method, params })) => {
             let params = params.map_or("{}", |params| params.get());
-            one_request(front, caller, headers, id, &method, params).await
+            one_request(front, caller, headers, (id, asked), &method, params).await
         }
         Ok(Received::One(message)) => {
-            match said(front, &caller.principal, headers, message).await {
+            match said(front, &caller.principal, headers, message, asked).await {
                 Ok(()) => empty(StatusCode::ACCEPTED),
                 Err(refused) => *refused,
             }
         }
-        Ok(Received::Batch(messages)) => batch(front, &caller, headers, messages).await,
+        Ok(Received::Batch(messages)) => batch(front, &caller, headers, messages, asked).await,
     }
 }
 
@@ -112,11 +119,10 @@ async fn one_request(
     front: &Arc<Front>,
     caller: Identity,
     headers: &HeaderMap,
-    id: Id,
+    (id, came): (Id, Instant),
     method: &str,
     params: &str,
 ) -> Response {
-    let came = front.pulse.asked();
     // What is at work may still be answered and cancelled.
     if front.draining.is_cancelled() {
         return busy("the server is shutting down");

@@ -1,6 +1,6 @@
 //! What a client says without asking: notifications, and responses to requests of ours.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{http::HeaderMap, response::Response};
 use serde_json::Value;
@@ -21,13 +21,14 @@ pub(super) async fn said(
     principal: &Principal,
     headers: &HeaderMap,
     message: Message<'_>,
+    asked: Instant,
 ) -> Result<(), Box<Response>> {
     if text(headers, SESSION).is_none() && matches!(message, Message::Notification { .. }) {
         // 2026-07-28 has none that says anything to us over HTTP.
         return Ok(());
     }
     let session = legacy(front, principal, headers).await?;
-    match hear(front, &session, message).await {
+    match hear(front, &session, message, asked).await {
         true => Ok(()),
         // Who is told that an answer was accepted does not send it again, and is not asked again.
         false => Err(Box::new(busy(
@@ -37,10 +38,15 @@ pub(super) async fn said(
     }
 }
 
-/// Takes what a client of a session says without asking. False if that could not be written
-/// down, and is to be said again.
+/// Takes what a client of a session says without asking, and that may have been on its way since `asked`. False
+/// if that could not be written down, and is to be said again.
 #[must_use]
-pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Message<'_>) -> bool {
+pub(crate) async fn hear(
+    front: &Arc<Front>,
+    session: &Arc<Session>,
+    message: Message<'_>,
+    asked: Instant,
+) -> bool {
     match message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
             #[derive(serde::Deserialize)]
@@ -50,13 +56,13 @@ pub(crate) async fn hear(front: &Arc<Front>, session: &Arc<Session>, message: Me
             }
             let params = params.map_or("{}", |params| params.get());
             let Ok(Cancelled { request_id }) = serde_json::from_str(params) else { return true };
-            let asked = front.pulse.asked();
             let starting = session.cancel(&request_id);
-            if let Some(starting) = &starting {
-                drop(starting.lock().await);
-            }
+            let begins_none = match &starting {
+                Some(starting) => *starting.lock().await,
+                None => false,
+            };
             // Also if it is at work here, so that it is durable when the client is told so.
-            match front.cancel(session, &request_id, starting.is_some(), asked).await {
+            match front.cancel(session, &request_id, begins_none, asked).await {
                 Ok(taken) => return taken,
                 Err(error) => {
                     tracing::error!(%error, "a request could not be cancelled");

@@ -27,10 +27,10 @@ use crate::{
 /// What such a task is of. No tool of an author's has a colon in its name.
 const EARLY: &str = "request:cancelled";
 
-/// For how long it holds its key: longer than a request may take from its client to the store, a process that
-/// stands still for as long as its lease allows included. Who counts requests from 0 again, in a new process,
-/// must not wait long for an id that was taken back when it had been answered already.
-pub(super) const KEPT: Duration = Duration::from_secs(30);
+/// For how long it holds its key: longer than a request may [wait](steadfast_store::LATE) before it begins, also
+/// if the clocks of the processes are two minutes apart. Who counts requests from 0 again, in a new process,
+/// must not wait long for an id that was taken back and never came.
+const KEPT: Duration = Duration::from_secs(150);
 
 /// How many of them one session can leave with one process in that time: a client can name any id.
 const MOST: usize = 256;
@@ -42,32 +42,29 @@ pub(super) fn is_early(info: &TaskInfo) -> bool {
 
 impl Front {
     /// Takes back a request of a session, wherever it is, and also if it is yet to come: durable when this
-    /// returns. One that is at work `here` is in nobody else's hands. False if too much is taken back that
-    /// nobody has asked for.
+    /// returns. One that is at work here and `begins_none`, no task, is nowhere else. False if too much is taken
+    /// back that nobody has asked for.
     pub(crate) async fn cancel(
         &self,
         session: &Arc<Session>,
         id: &Id,
-        here: bool,
+        begins_none: bool,
         asked: Instant,
     ) -> Result<bool, CallError> {
         // What ends with its connection came over that, before this.
-        if self.cancel_lost(session, id).await? || here || !session.can_return {
+        if self.cancel_lost(session, id).await? || begins_none || !session.can_return {
             return Ok(true);
         }
         if !session.may_cancel_early(KEPT, MOST) {
             return Ok(false);
         }
         let tasks = self.tasks(&session.client);
-        let early = || {
-            let start = tasks.start(EARLY, &()).request_key(request_key(session, id));
-            start.asked(asked).cancelled(TAKEN_BACK, KEPT)
+        let early = tasks.start(EARLY, &()).request_key(request_key(session, id));
+        match early.asked(asked).cancelled(TAKEN_BACK, KEPT).await {
+            // The request was made before this was said, and comes too late as well.
+            Err(CallError::Late) => return Ok(true),
+            started => started?,
         };
-        let started = early().await?;
-        if !started.new && self.freed.before(&started.id, asked) == Some(true) {
-            // What had this id before was over when this was said.
-            early().instead_of(started.id).await?;
-        }
         // The call may have begun since we looked: then it has the key. One with an idempotency key has
         // another; but it finds ours if it is begun after this, and if not we find it now.
         self.sessions.check(session).await.map_err(CallError::Store)?;

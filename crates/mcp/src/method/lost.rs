@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use steadfast_core::{Event, Json, Status, TaskId};
 use steadfast_engine::{Bond, CallError, Keyed, ListTasks, Order, TaskInfo, Tasks};
+use steadfast_store::LATE;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     call::{Call, FOUND_AND_TAKEN_BACK, TAKEN_BACK},
-    early::KEPT,
     follow::Point,
 };
 use crate::{
@@ -195,9 +195,8 @@ impl Front {
         if let Some(Keyed { id, freed }) = tasks.keyed(&key).await? {
             match freed {
                 None => found.push(id),
-                // It was over, unless what is said now is what ended it, said twice.
-                Some(ago) if ago < KEPT => any = self.was_taken_back(&tasks, &id).await?,
-                Some(_) => {}
+                // This crossed the answer, or is said twice: another request of this id would be early.
+                Some(ago) => any = ago < LATE,
             }
         }
         let holder = found.first().cloned();
@@ -241,13 +240,6 @@ impl Front {
             }
         }
         Ok(any)
-    }
-
-    async fn was_taken_back(&self, tasks: &Tasks, id: &TaskId) -> Result<bool, CallError> {
-        match tasks.get(id).await {
-            Err(CallError::Unknown(_) | CallError::Expired(_)) => Ok(false),
-            info => Ok(is_taken_back(&info?)),
-        }
     }
 
     /// Cancels the call of a request that its client takes back: durable when this returns. If the call is

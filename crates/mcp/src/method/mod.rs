@@ -178,6 +178,9 @@ fn task_error(error: CallError) -> RpcError {
         CallError::ShuttingDown => {
             RpcError::new(code::INTERNAL, "the server is shutting down; try again").status(503)
         }
+        CallError::Late => {
+            RpcError::new(code::INTERNAL, "the request came too late; make it again").status(503)
+        }
         // Nothing was done. Another process may reach it.
         CallError::Store(error @ store::Error::Unavailable(_)) => {
             tracing::error!(%error, "a call on a task failed");

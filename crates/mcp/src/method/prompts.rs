@@ -53,6 +53,7 @@ impl Front {
         match &entry.prompt.body {
             PromptBody::Plain(_) if request.again => Err(twice()),
             PromptBody::Plain(run) => {
+                request.begins_none().await;
                 let result = match unwind(run(arguments)).await {
                     Some(Ok(result)) => result,
                     Some(Err(error)) => {

@@ -58,6 +58,9 @@ impl Front {
         let Some((body, reading)) = self.find_resource(&uri) else {
             return Err(self.no_resource(request, &uri));
         };
+        if matches!(body, ReadBody::Plain(_)) {
+            request.begins_none().await;
+        }
         match body {
             ReadBody::Plain(_) if request.again => Err(twice()),
             ReadBody::Plain(read) => match unwind(read_plain(&read, reading)).await {

@@ -30,6 +30,22 @@ use crate::{
 /// A task, and who hears what it says.
 type Started = (StartedTask, Option<Follow>);
 
+/// Whether the id of a call is free for other requests.
+enum Free {
+    No,
+    /// Since a request came that has it too.
+    Since,
+    /// It was free by then.
+    Before,
+}
+
+/// The id of a request was used for another that is over, and may have been used for this one before that.
+fn overtaken() -> RpcError {
+    let message =
+        "another request with this id was answered while this one was on its way; make it again";
+    RpcError::new(code::INVALID_REQUEST, message).status(503)
+}
+
 /// Why there is no task for a request that is known when it is made again. Whether there is none may not be
 /// known: then it finds out by that.
 fn not_started(error: CallError) -> RpcError {
@@ -202,8 +218,10 @@ impl Call<'_> {
     /// its stream was taken up and this is another request. Who took up the stream may be a new process, that
     /// counts from 0 again; but it may as well lose the stream again and make the same request.
     ///
-    /// One that was answered, or taken back, after this request had come is that of this request: of two copies
-    /// this is the one that took longer to get here. If it was taken back, so was this.
+    /// One that was answered, or taken back, after this request had come is that of this request, if they are equal:
+    /// of two copies this is the one that took longer to get here. If it was taken back, so was this. If they are
+    /// not, the id may have been used for several requests by now, of which this may be one that was answered: only
+    /// one that is made after that is another.
     async fn is_of_this_request(&self, found: &StartedTask) -> Result<bool, RpcError> {
         let was_free = self.front.freed.before(&found.id, self.request.asked);
         if was_free == Some(true) {
@@ -218,18 +236,24 @@ impl Call<'_> {
             return Err(self.taken_back_early(info.id).await?);
         }
         if !self.is_known_by_its_id() {
-            return Ok(true);
+            return self.is_keyed(&info).await;
         }
         let same = self.is_request_of(&info);
-        if found.freed || was_free == Some(false) {
-            if same && is_taken_back(&info) {
+        let free = match found.freed || was_free == Some(false) {
+            true => Free::Since,
+            // It may have been over when this came, and that is written down only now.
+            false if info.status.is_terminal() => self.freed(&info.id).await?,
+            false => Free::No,
+        };
+        match free {
+            Free::Before => return Ok(false),
+            Free::Since if !same => return Err(overtaken()),
+            Free::Since if is_taken_back(&info) => {
                 self.request.cancel.cancel();
                 return Err(cancelled());
             }
-            return Ok(same);
-        }
-        if same && info.status.is_terminal() && self.was_freed_since(&info.id).await? {
-            return Ok(false);
+            Free::Since => return Ok(true),
+            Free::No => {}
         }
         let taken_up = self
             .request
@@ -239,17 +263,32 @@ impl Call<'_> {
         Ok(!is_taken_back(&info) && (same || !taken_up))
     }
 
-    /// Whether it was written down only now that a call was answered before this request came.
-    async fn was_freed_since(&self, id: &TaskId) -> Result<bool, RpcError> {
-        let Some(session) = &self.request.session else { return Ok(false) };
+    /// Whether the id of a call that has it, or had it just now, is free, as the store knows it.
+    async fn freed(&self, id: &TaskId) -> Result<Free, RpcError> {
+        let Some(session) = &self.request.session else { return Ok(Free::No) };
         let key = request_key(session, self.request.id);
         Ok(match self.tasks().keyed(&key).await.map_err(task_error)? {
-            Some(Keyed { id: holder, freed: Some(ago) }) if holder == *id => {
-                ago > self.request.asked.elapsed()
-            }
-            Some(Keyed { id: holder, freed: None }) if holder == *id => false,
-            _ => true,
+            Some(Keyed { id: holder, freed }) if holder == *id => match freed {
+                Some(ago) if ago > self.request.asked.elapsed() => Free::Before,
+                Some(_) => Free::Since,
+                None => Free::No,
+            },
+            // Another has it, that is the next to be found.
+            _ => Free::Before,
         })
+    }
+
+    /// Whether a call was found by the idempotency key of this request. If not, it had the request's id once, and was
+    /// cancelled for whatever reason.
+    async fn is_keyed(&self, info: &TaskInfo) -> Result<bool, RpcError> {
+        let Some(key) = self.request.meta.key.as_ref().filter(|_| self.can_return()) else {
+            return Ok(true);
+        };
+        if info.status != Status::Cancelled {
+            return Ok(true);
+        }
+        let keyed = self.tasks().keyed(&idempotency_key(key)).await.map_err(task_error)?;
+        Ok(keyed.is_some_and(|keyed| keyed.id == info.id))
     }
 
     fn fingerprint(&self) -> u64 {

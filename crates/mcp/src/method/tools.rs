@@ -86,10 +86,12 @@ impl Front {
             // Only a task can be waited for twice.
             (Body::Front(_) | Body::Plain(_), _) if request.again => Err(twice()),
             (Body::Front(which), _) => {
+                request.begins_none().await;
                 let result = Box::pin(self.companion(request, *which, &arguments)).await?;
                 self.tool_result(request, entry, &result)
             }
             (Body::Plain(run), _) => {
+                request.begins_none().await;
                 let ran = unwind(run(arguments));
                 let result = tokio::select! {
                     result = ran => result,

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_store::{Around, BoxFuture, Changes, Desk, Error, Memory, Result, Store};
+use steadfast_store::{Around, BoxFuture, Changes, Desk, Error, Memory, Refusal, Result, Store};
 
 #[derive(Clone)]
 pub(crate) struct Bent {
@@ -25,6 +25,8 @@ pub(crate) enum Fails {
     At(&'static [&'static str]),
     /// For good.
     DamagedAt(&'static [&'static str]),
+    /// Whoever asked did so too long ago.
+    LateAt(&'static [&'static str]),
     /// It is done, and nobody hears so.
     UnheardAt(&'static [&'static str]),
 }
@@ -87,6 +89,10 @@ impl Around for Bent {
             Fails::DamagedAt(calls) if calls.contains(&call) => {
                 self.failed.fetch_add(1, Ordering::SeqCst);
                 return Err(Error::Corrupt("bent".into()));
+            }
+            Fails::LateAt(calls) if calls.contains(&call) => {
+                self.failed.fetch_add(1, Ordering::SeqCst);
+                return Err(Refusal::Late.into());
             }
             Fails::UnheardAt(calls) if calls.contains(&call) => {
                 self.failed.fetch_add(1, Ordering::SeqCst);

@@ -1,104 +1,17 @@
 //! Requests that are taken back before their call has begun: the word of it comes to another process.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::{Value, json};
-use steadfast_engine::{
-    Engine, ListTasks, Moment, Result, Status, System, TaskInfo, Timestamp, World,
-};
-use steadfast_mcp::{NoInput, Server, Settings, Tool};
-use steadfast_store::{Disk, Store};
+use steadfast_engine::{ListTasks, Result, Status};
+use steadfast_mcp::{NoInput, Server, Tool};
+use steadfast_store::Store;
 
 use crate::{
+    pair::{Pair, in_time, taken_back},
     site::{Legacy, Site},
-    tools::{Count, server},
-    unsteady::Unsteady,
+    tools::Count,
 };
-
-/// A clock that a test can put forward, by seconds.
-#[derive(Clone, Default)]
-struct Clock(Arc<AtomicU64>);
-
-impl Clock {
-    fn pass(&self, seconds: u64) {
-        self.0.fetch_add(seconds, Ordering::SeqCst);
-    }
-}
-
-impl World for Clock {
-    fn now(&self) -> Timestamp {
-        System.now().plus(Duration::from_secs(self.0.load(Ordering::SeqCst)))
-    }
-
-    fn moment(&self) -> Moment {
-        Moment(System.moment().0 + 1_000_000 * self.0.load(Ordering::SeqCst) as i64)
-    }
-
-    fn random(&self) -> u128 {
-        System.random()
-    }
-}
-
-/// Two processes on one store, each of which may be held up where it calls that.
-struct Pair {
-    disk: Disk,
-    clock: Clock,
-    count: Count,
-    one: (Arc<Unsteady>, Site),
-    two: (Arc<Unsteady>, Site),
-}
-
-impl Pair {
-    async fn held_at(call: &'static str) -> Pair {
-        let (disk, clock, count) = (Disk::new(), Clock::default(), Count::default());
-        let open = async || {
-            let store = Unsteady::new(disk.open(), call);
-            let settings = Settings { anonymous_list: true, ..Settings::default() };
-            let server = server(&count).settings(settings);
-            let engine = Engine::builder(store.clone()).world(clock.clone());
-            (store, Site::of(server, engine).await)
-        };
-        let (one, two) = (open().await, open().await);
-        Pair { disk, clock, count, one, two }
-    }
-
-    /// A client that is at the one, and the same at the other.
-    async fn client(&self, version: &'static str) -> (Legacy, Legacy) {
-        let client = Legacy::open(&self.one.1, version, json!({})).await;
-        let other = client.of(client.session.clone()).at(&self.two.1);
-        (client, other)
-    }
-
-    /// All that is in the store.
-    async fn tasks(&self) -> Vec<TaskInfo> {
-        let tasks = self.one.1.running.engine().operator();
-        tasks.list(ListTasks::default()).await.unwrap().tasks
-    }
-
-    async fn until_open(&self) {
-        let open = async {
-            while self.tasks().await.iter().all(|task| task.status.is_terminal()) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        in_time(open).await;
-    }
-}
-
-async fn in_time<T>(done: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), done).await.expect("done in time")
-}
-
-fn taken_back(id: u64) -> Value {
-    let params = json!({ "requestId": id });
-    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
-}
 
 fn hang() -> Value {
     json!({ "name": "hang", "arguments": {} })
@@ -196,29 +109,48 @@ async fn a_request_that_would_have_found_a_call_by_its_key_is_taken_back() {
     assert!(first["error"].is_object() || first["result"]["isError"] == true, "{first}");
 }
 
+/// Who says so has not had the answer yet. A process that counts its requests anew is not taken at that word.
 #[tokio::test]
-async fn a_cancel_of_what_was_answered_hurts_nobody() {
+async fn a_cancel_that_crosses_its_answer_leaves_nothing() {
     let pair = Pair::held_at("start").await;
     let (client, other) = pair.client("2025-11-25").await;
     add(&client, 1).await;
-    // That the answer was sent is written down a moment later.
-    let left = async {
-        while pair.tasks().await.len() < 2 {
-            other.say(&taken_back(1)).await;
-        }
-    };
-    in_time(left).await;
+    for _ in 0..3 {
+        other.say(&taken_back(1)).await;
+        client.say(&taken_back(1)).await;
+    }
+    assert_eq!(pair.tasks().await.len(), 1, "the call");
+    assert_eq!(add(&other, 1).await, r#"{"total":3}"#);
+    assert_eq!(pair.tasks().await.len(), 2, "and the one of this request");
+}
+
+#[tokio::test]
+async fn a_cancel_of_what_never_came_is_forgotten() {
+    let pair = Pair::held_at("start").await;
+    let (client, other) = pair.client("2025-11-25").await;
+    other.say(&taken_back(1)).await;
     client.say(&taken_back(1)).await;
-    assert_eq!(pair.tasks().await.len(), 2, "twice said is once");
+    assert_eq!(pair.tasks().await.len(), 1, "twice said is once");
     let listed = client.result(2, "tasks/list", json!({})).await;
-    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1, "{listed}");
-    assert_eq!(add(&other, 3).await, r#"{"total":3}"#);
-    // What counts its requests anew, after a while, is not taken at its word of before.
-    pair.clock.pass(31);
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 0, "{listed}");
+    pair.pass(151);
     assert_eq!(add(&other, 1).await, r#"{"total":3}"#);
     // And nothing is left of it.
-    let swept = pair.disk.open().sweep(pair.clock.now(), 100).await.unwrap();
+    let swept = pair.disk.open().sweep(pair.now(), 100).await.unwrap();
     assert_eq!((swept.removed, swept.overdue.len()), (1, 0));
+}
+
+/// Whichever of them is ahead.
+#[tokio::test]
+async fn a_cancel_wins_also_if_clocks_are_two_minutes_apart() {
+    let pair = Pair::held_at("start").await;
+    pair.put_apart(120);
+    let (behind, ahead) = pair.client("2025-11-25").await;
+    for (id, says, calls) in [(1, &behind, &ahead), (2, &ahead, &behind)] {
+        says.say(&taken_back(id)).await;
+        assert_eq!(answer(calls, id, hang()).await, None);
+    }
+    assert_eq!(pair.count.get(), 0, "nothing of them ran");
 }
 
 /// Its id has been taken back once, and its call is still there.
@@ -234,12 +166,12 @@ async fn an_id_that_was_taken_back_before_is_taken_back_again() {
     };
     let (first, ()) = tokio::join!(answer(&client, 1, hang()), takes_back);
     assert_eq!((first, pair.tasks().await.len()), (None, 1));
-    pair.clock.pass(31);
+    pair.pass(31);
     overtaken(&pair, &client, &other, (1, hang())).await;
     assert_eq!(pair.count.get(), 1, "the first alone");
 }
 
-/// Nobody else can be about to begin it.
+/// It begins no task anywhere.
 #[tokio::test]
 async fn a_cancel_of_what_is_at_work_here_writes_nothing() {
     let begun = Count::default();

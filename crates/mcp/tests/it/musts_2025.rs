@@ -200,10 +200,10 @@ async fn the_actual_ttl_must_be_told_raised_to_the_tools_own_and_capped() {
         ("kept", json!({ "ttl": 0 }), HOUR),
         ("kept", json!({ "ttl": 2 * HOUR }), 2 * HOUR),
         ("kept", json!({}), HOUR),
-        ("free", json!({ "ttl": 60_000 }), 60_000),
-        ("free", json!({ "ttl": 90_000.5 }), 90_000),
+        ("free", json!({ "ttl": 160_000 }), 160_000),
+        ("free", json!({ "ttl": 190_000.5 }), 190_000),
         // Its request may come once more.
-        ("free", json!({ "ttl": 1_500 }), 60_000),
+        ("free", json!({ "ttl": 1_500 }), 150_000),
         ("free", json!({}), 7 * DAY),
         // Nobody keeps a task for ever.
         ("free", json!({ "ttl": 2 * most }), most),

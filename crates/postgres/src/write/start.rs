@@ -22,6 +22,7 @@ impl Apply for StartTask {
     }
 
     fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Started> {
+        self.0.dedup.as_ref().map_or(Ok(()), Dedup::in_time)?;
         work.start(&self.0, self.0.parent, Some(work.desk))
     }
 

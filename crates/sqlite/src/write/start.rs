@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 use steadfast_core::{Moment, Status, TaskId};
-use steadfast_store::{Bond, Lease, NewTask, Refusal, Started, TaskKey};
+use steadfast_store::{Bond, Dedup, Lease, NewTask, Refusal, Started, TaskKey};
 
 use super::{Done, HALTED, READY, shelf};
 use crate::{
@@ -23,6 +23,7 @@ struct Same {
 
 impl Tx<'_> {
     pub(crate) fn start(&mut self, new: &NewTask) -> Done<Started> {
+        new.dedup.as_ref().map_or(Ok(()), Dedup::in_time)?;
         let hold = new.hold.then_some(self.desk);
         self.start_as(new, hold, new.parent.map(|parent| parent.key.0))
     }

@@ -9,8 +9,8 @@ use steadfast_core::{Moment, OpId, Status, Timestamp};
 
 use super::{Fixture, make::*};
 use crate::{
-    Bond, Caller, Cancel, Dedup, Keyed, Lease, NewTask, Parent, Refusal, Since, Started, Store,
-    TaskKey, TaskRow,
+    Bond, Caller, Cancel, Dedup, Keyed, LATE, Lease, NewTask, Parent, Refusal, Since, Started,
+    Store, TaskKey, TaskRow,
 };
 
 /// Every field comes back as it was given.
@@ -175,11 +175,14 @@ fn deduped(name: &str) -> NewTask {
     NewTask { dedup: Some("once".into()), owner: Some(who("ann")), ..task(name) }
 }
 
-/// Asked for so long ago that whatever was freed was freed after that.
+/// Asked for so long ago that whatever was freed was freed after that, and not too long.
 fn long_ago(key: &str) -> Dedup {
-    let (moment, long) = (Moment(i64::MIN), Duration::from_secs(600));
-    let instant = Instant::now().checked_sub(long).expect("there was such a time");
-    Dedup { asked: Since { moment, instant }, ..Dedup::from(key) }
+    asked_ago(LATE / 2, key)
+}
+
+fn asked_ago(ago: Duration, key: &str) -> Dedup {
+    let instant = Instant::now().checked_sub(ago).expect("there was such a time");
+    Dedup { asked: Since { moment: Moment(i64::MIN), instant }, ..Dedup::from(key) }
 }
 
 /// The same, asked for that long ago.
@@ -304,6 +307,21 @@ pub async fn who_asked_before_a_key_was_freed_finds_its_task<F: Fixture>(fixture
     let second = start_after_free(&two, NewTask { created: at(7), ..deduped("c") }).await;
     assert_eq!(existing(&one, NewTask { created: at(8), ..waited("d") }).await, second);
     assert_eq!(refused(two.get(operator(0), id("b")).await), Refusal::Unknown);
+}
+
+/// Also if nobody has its key, and if it is to have that of another. Nothing is found by it either.
+pub async fn what_was_asked_for_too_long_ago_is_refused<F: Fixture>(fixture: &F) {
+    let store = fixture.open().await;
+    let late = asked_ago(LATE + Duration::from_secs(1), "once");
+    let too_late = |name: &str| NewTask { dedup: Some(late.clone()), ..deduped(name) };
+    assert_eq!(refused(store.start(too_late("a")).await), Refusal::Late);
+    let first = start(&store, waited("a")).await;
+    assert_eq!(refused(store.start(too_late("b")).await), Refusal::Late);
+    let instead = Dedup { instead_of: Some(id("a")), ..late.clone() };
+    let instead = NewTask { dedup: Some(instead), ..deduped("b") };
+    assert_eq!(refused(store.start(instead).await), Refusal::Late);
+    assert_eq!(refused(store.get(operator(0), id("b")).await), Refusal::Unknown);
+    assert_eq!(existing(&store, waited("b")).await, first);
 }
 
 /// Freed or not; but from no other.

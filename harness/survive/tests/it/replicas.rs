@@ -262,8 +262,15 @@ fn two_clocks_that_are_minutes_apart(place: Place) {
         let rested = client.call(to, json!(id), "nap", json!({ "seconds": 1 })).last();
         assert_eq!(text(&rested["result"]), "rested", "{rested}");
     }
+    // What is taken back at the one before it comes does not begin at the other,
+    for (id, says, to) in [(3, slow.address, fast.address()), (4, fast.address(), slow.address)] {
+        let (method, params) = ("notifications/cancelled", json!({ "requestId": id }));
+        client.say(says, &json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        let heard = client.call(to, json!(id), "nap", json!({ "seconds": 1 })).rest();
+        assert!(heard.is_empty(), "{heard:?}");
+    }
     assert_eq!([fast.count("before"), fast.count("after")], [2, 2]);
-    // Neither takes the other for dead,
+    // neither takes the other for dead,
     let made = task(slow.address, "work", json!({ "number": 4 }));
     fast.until("second", 1);
     thread::sleep(Duration::from_secs(4));

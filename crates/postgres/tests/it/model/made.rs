@@ -1,17 +1,26 @@
 //! Calls made up from a seed, in a small world where they meet.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use steadfast_core::{OpId, Principal, Status, TaskId, Timestamp};
 use steadfast_store::{
     ActivityEnd, ActivityLease, ActivityRow, After, Bond, Caller, Cancel, ClaimActivities,
     ClaimTasks, Claimed, Dedup, Effect, Lease, NewTask, Parent, Result, Resume, Retried, SendTo,
-    SessionRow, Started, Store, Suspend, Swept, TaskKey, Touched, Turn, Turned, session_scope,
-    task_scope,
+    SessionRow, Since, Started, Store, Suspend, Swept, TaskKey, Touched, Turn, Turned,
+    session_scope, task_scope,
 };
 
 use super::Book;
 use crate::common::since;
+
+/// When a key is freed: later than anything here is asked for, however long it takes.
+fn freed() -> Since {
+    let hour = Duration::from_secs(3_600);
+    Since { instant: Instant::now() + hour, ..since(0) }
+}
 
 pub(crate) const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 pub(crate) const SESSIONS: [&str; 3] = ["s1", "s2", "s3"];
@@ -79,7 +88,7 @@ impl Call {
         let body = b"done".to_vec();
         match self.clone() {
             Call::Start(task) => Answer::Started(store.start(task).await),
-            Call::Unbind(id, bond) => Answer::Unit(store.unbind(vec![(id, bond)], since(0)).await),
+            Call::Unbind(id, bond) => Answer::Unit(store.unbind(vec![(id, bond)], freed()).await),
             Call::Turn(id, turn) => {
                 let Some(&lease) = book.leases.get(&(by, id.clone())) else {
                     return Answer::Nothing;
@@ -279,7 +288,7 @@ impl Maker {
             end: self.bytes(),
             tell: b"child cancelled".to_vec(),
             expires: self.expires(),
-            frees: self.one_in(3).then(|| since(0)),
+            frees: self.one_in(3).then(freed),
         }
     }
 
@@ -296,10 +305,10 @@ impl Maker {
                 .map(|(k, v)| (k.to_owned(), v.to_owned()))
                 .collect::<BTreeMap<_, _>>(),
             parent: None,
-            // Asked for before anything was freed: the clock of the one is not that of the other.
+            // Before anything was freed: the clock of the one is not that of the other.
             dedup: self.one_in(3).then(|| Dedup {
                 unless: self.one_in(3).then(|| self.of(&DEDUPS).into()),
-                asked: since(3_600),
+                asked: since(1),
                 instead_of: self.one_in(4).then(|| self.task_id()),
                 ..Dedup::from(self.of(&DEDUPS))
             }),
