@@ -9,6 +9,7 @@ mod postgres;
 mod python;
 mod schemas;
 mod system;
+mod versions;
 
 use std::{
     path::PathBuf,
@@ -32,7 +33,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Format, lints, docs, all tests with what the server says in them held against the official
-    /// schemas, a short crash loop, a short chaos run, the conformance suite, clients of others: what
+    /// schemas, those of PostgreSQL on its oldest and newest version, a short crash loop, a short chaos run, the conformance suite, clients of others: what
     /// must pass before a change lands.
     Test,
     /// Measures against floors on this machine, in one run.
@@ -60,6 +61,9 @@ enum Task {
     Fuzz(Fuzz),
     /// Holds every message that the server sends in its tests against the official schemas of MCP.
     Schemas,
+    /// Runs the tests of the store on the oldest and the newest PostgreSQL that it opens, and some older ones
+    /// that it must refuse. They come from npm, for Linux.
+    PostgresVersions,
     /// Runs clients that others wrote against a server that is killed in the middle.
     Clients {
         /// Only those whose name contains this.
@@ -160,6 +164,7 @@ fn main() -> ExitCode {
         Task::Conformance => conformance::conformance(),
         Task::Fuzz(args) => fuzz(&args),
         Task::Schemas => schemas::schemas(&schemas::THOSE_THAT_TALK),
+        Task::PostgresVersions => versions::versions(),
         Task::Clients { only } => clients::clients(only.as_deref()),
     };
     match result {
@@ -201,6 +206,7 @@ fn test() -> Result<()> {
         let fetched = scope.spawn(|| {
             postgres::install()?;
             postgres::install_pooler()?;
+            versions::install()?;
             schemas::install()?;
             conformance::install()?;
             clients::install()
@@ -212,6 +218,7 @@ fn test() -> Result<()> {
         fetched.join().map_err(|_| "what fetches the programs of others panicked")?
     })?;
     schemas::schemas(&["--workspace", "--no-fail-fast"])?;
+    versions::versions()?;
     thread::scope(|scope| {
         // The disk's part beside the network's. The same workload each time, so that a failure can be
         // told from a change; `cargo xtask crash` and `cargo xtask chaos` look further.

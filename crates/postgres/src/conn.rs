@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 use crate::{
     OpenError, Options,
     address::{Address, Wire},
-    pooler,
+    pooler, schema,
     schema::quoted,
 };
 
@@ -45,7 +45,7 @@ impl Conn {
     /// Two connections that have a server process each, and not one that a pooler lends them.
     ///
     /// They are told nothing before that is clear: through such a pooler it would be told to somebody
-    /// else's connection.
+    /// else's connection. Nor before it is clear that the server understands it.
     pub(crate) async fn open_two(
         address: &Address,
         options: &Options,
@@ -54,16 +54,18 @@ impl Conn {
             let (one, one_end) = address.connect().await?;
             let (two, two_end) = address.connect().await?;
             pooler::refuse(&one, &two).await?;
+            schema::check_server(&one).await?;
             let one = Conn::dress(one, Some(one_end), options).await?;
             Ok([one, Conn::dress(two, Some(two_end), options).await?])
         })
         .await
     }
 
-    /// One that is told nothing, for SQL of others.
+    /// One that is told nothing that statements could notice, for SQL of others.
     pub(crate) async fn open_bare(address: &Address, options: &Options) -> Result<Conn, OpenError> {
         in_time(options, async {
             let (client, end) = address.connect().await?;
+            client.batch_execute(STAY).await.map_err(|e| OpenError::failed(&e))?;
             let (end, patience) = (Some(end), options.patience);
             Ok(Conn { client, end, patience, known: Mutex::default() })
         })
@@ -102,14 +104,15 @@ impl Conn {
     /// also end the wait of a commit for its standby, and call that a success. But what we have given up
     /// must not go on with its locks: so the server is to look whether we are still there while it is at a
     /// statement, if its system lets it. (It does not look while it waits for a standby; a request to cancel
-    /// would end that as well.)
+    /// would end that as well.) Nor may a limit of the server's on
+    /// sessions or on transactions end a connection that waits for work, or for a lock.
     async fn dress(
         client: Client,
         end: Option<AbortHandle>,
         options: &Options,
     ) -> Result<Conn, OpenError> {
         let settings = format!(
-            "{} SET default_transaction_isolation = 'read committed';
+            "{STAY}; {} SET default_transaction_isolation = 'read committed';
              DO $$ BEGIN
                  SET client_connection_check_interval = 1000;
              EXCEPTION WHEN OTHERS THEN NULL;
@@ -259,17 +262,30 @@ async fn in_order<T, E>(mut futures: Vec<Sent<'_, T, E>>) -> Result<Vec<T>, E> {
     done.into_iter().flatten().collect()
 }
 
+/// Lets a connection be that has nothing to do.
+pub(crate) const STAY: &str = "SET idle_session_timeout = 0";
+
+/// Lets transactions take their time: this one, or all of the connection. Servers before 17 set them no
+/// limit, and don't know the setting.
+pub(crate) fn take_time(this_one: bool) -> String {
+    format!(
+        "SELECT CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
+             THEN set_config('transaction_timeout', '0', {this_one}) END;"
+    )
+}
+
 /// What statements of ours need, for the connection or, with `LOCAL`, for the transaction.
 pub(crate) fn settings(options: &Options, local: &str) -> String {
     let schema = quoted(&options.schema);
     let idle = (options.lease / 2).as_millis();
     let wait = options.lease.min(Duration::from_secs(10)).as_millis();
+    let take_time = take_time(!local.is_empty());
     format!(
         "SET {local} search_path = {schema}; SET {local} plan_cache_mode = force_generic_plan;
          SET {local} enable_seqscan = off; SET {local} enable_bitmapscan = off;
          SET {local} enable_hashjoin = off; SET {local} enable_mergejoin = off;
          SET {local} jit = off; SET {local} lock_timeout = {wait};
-         SET {local} statement_timeout = 0;
+         SET {local} statement_timeout = 0; {take_time}
          SET {local} idle_in_transaction_session_timeout = {idle};
          DO $$ BEGIN
              IF current_setting('synchronous_commit') = 'off' THEN

@@ -29,6 +29,15 @@ pub enum OpenError {
         /// Its version.
         found: String,
     },
+    /// The database can't keep every text.
+    #[error(
+        "the database keeps its texts in {found}, which has no letters for some of them; UTF8 is \
+         needed: make another by CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"
+    )]
+    Encoding {
+        /// In what it keeps them.
+        found: String,
+    },
     /// There is a pooler in between that gives each transaction another connection.
     #[error(
         "between this program and PostgreSQL there is a pooler that gives each transaction another \
@@ -141,6 +150,11 @@ pub(crate) fn remedy(error: &tokio_postgres::Error) -> Remedy {
             false => Remedy::Never,
         };
     };
+    // With that the server has ended the connection, whatever for (an idle_session_timeout).
+    let severity = error.as_db_error().and_then(|said| said.parsed_severity());
+    if matches!(severity, Some(Severity::Fatal | Severity::Panic)) {
+        return Remedy::Reconnect;
+    }
     match *state {
         SqlState::T_R_SERIALIZATION_FAILURE
         | SqlState::T_R_DEADLOCK_DETECTED
@@ -206,4 +220,47 @@ pub(crate) fn cause(error: &tokio_postgres::Error) -> String {
         _ => "",
     });
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// What a call is told whose server answers it with this.
+    async fn said(severity: &str, code: &str) -> tokio_postgres::Error {
+        let (ours, mut theirs) = tokio::io::duplex(4096);
+        let mut config = tokio_postgres::Config::new();
+        config.user("ann").ssl_mode(tokio_postgres::config::SslMode::Disable);
+        let fields = format!("S{severity}\0V{severity}\0C{code}\0Mno\0\0");
+        let server = async move {
+            let mut heard = [0; 4096];
+            assert!(theirs.read(&mut heard).await.unwrap() > 0);
+            // Let in, and ready for a query.
+            theirs.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").await.unwrap();
+            assert!(theirs.read(&mut heard).await.unwrap() > 0);
+            let length = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+            theirs.write_all(&[b"E", &length[..], fields.as_bytes()].concat()).await.unwrap();
+        };
+        let calling = async {
+            let (client, wire) = config.connect_raw(ours, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(wire);
+            client.batch_execute("SELECT").await.unwrap_err()
+        };
+        tokio::join!(server, calling).1
+    }
+
+    #[tokio::test]
+    async fn who_is_told_that_the_connection_is_over_takes_another() {
+        // Idle sessions, idle transactions, long ones, and what is not known yet.
+        for code in ["57P05", "25P03", "25P04", "57P01", "99999"] {
+            let error = said("FATAL", code).await;
+            assert_eq!(error.code().unwrap().code(), code);
+            assert_eq!(remedy(&error), Remedy::Reconnect, "{code}");
+        }
+        assert_eq!(remedy(&said("PANIC", "XX000").await), Remedy::Reconnect);
+        assert_eq!(remedy(&said("ERROR", "57014").await), Remedy::Wait);
+        assert_eq!(remedy(&said("ERROR", "22P05").await), Remedy::Never);
+    }
 }

@@ -156,7 +156,6 @@ impl Options {
     pub async fn migrate(self) -> Result<(), OpenError> {
         let address = Address::parse(&self)?;
         let [conn, _] = Conn::open_two(&address, &self).await?;
-        schema::check_server(&conn.client).await?;
         schema::ready(&conn.client, &Options { migrate: true, ..self }).await
     }
 }

@@ -36,14 +36,17 @@ pub(crate) const MOVED: i64 = 1_000_000_000;
 /// The oldest server that has all we use.
 const SERVER: i64 = 140_000;
 
-/// Refuses a server that is too old.
+/// Refuses a server that is too old, and a database that can't keep every text. Before anything is set
+/// on the connection: an older server does not know all that we set.
 pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
     let sql = "SELECT current_setting('server_version_num')::bigint, \
-               current_setting('server_version')";
+               current_setting('server_version'), current_setting('server_encoding')";
     let row = client.query_one(sql, &[]).await.map_err(|e| OpenError::failed(&e))?;
-    match row.get::<_, i64>(0) >= SERVER {
+    let (version, encoding) = (row.get::<_, i64>(0), row.get::<_, String>(2));
+    match encoding == "UTF8" {
+        _ if version < SERVER => Err(OpenError::ServerTooOld { found: row.get(1) }),
         true => Ok(()),
-        false => Err(OpenError::ServerTooOld { found: row.get(1) }),
+        false => Err(OpenError::Encoding { found: encoding }),
     }
 }
 

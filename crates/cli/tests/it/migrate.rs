@@ -27,6 +27,21 @@ async fn who_may_not_alter_tables_finds_them_after_it_and_not_before() {
     open().await.unwrap();
 }
 
+/// A database as a server of the first version of the tables left it.
+const FIRST: &str = include_str!("../../../../harness/crash/kept/postgres-1.sql");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_an_earlier_version_are_those_of_today_after_it() {
+    let server = testing::shared().unwrap();
+    testing::sql(&server.options(), FIRST).await.unwrap();
+    let open = || Options::new(server.url()).schema("kept").migrate_on_open(false).open();
+    let older = open().await.err().unwrap().to_string();
+    assert!(older.contains("the schema kept has version 1"), "{older}");
+    let done = migrate(&server.url(), "kept");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    open().await.unwrap();
+}
+
 #[test]
 fn a_database_that_can_not_be_reached_is_an_error_without_its_password() {
     let failed = migrate("postgres://ada:secret@127.0.0.1:1/none", "apart");

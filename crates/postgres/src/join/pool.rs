@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{How, Isolation, Transaction, handle::is_overtaken, lanes};
 use crate::{
-    conn::{Conn, settings},
+    conn::{Conn, settings, take_time},
     core::Core,
     error::{Remedy, cause, remedy, undone},
     queue::closed,
@@ -21,9 +21,10 @@ const WHICH_IF_ANY: &str = "SELECT pg_current_xact_id_if_assigned()::text";
 /// Takes away what the author's code has left on the connection: what DISCARD ALL does, but for prepared
 /// statements, which are the store's.
 const CLEAN: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
-                     SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+                     SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES;
+                     SET idle_session_timeout = 0";
 
-/// Connections that are told nothing of the store's settings, made when they are needed.
+/// Connections without the store's settings, made when they are needed.
 pub(crate) struct Pool {
     core: Arc<Core>,
     permits: Arc<Semaphore>,
@@ -104,9 +105,10 @@ async fn begin(conn: &Conn, how: How) -> std::result::Result<String, tokio_postg
     let limit = how.limit.as_millis();
     // All of it is limited here; this is for when nobody is here any more.
     let idle = limit.saturating_add(1_000);
+    let take_time = take_time(true);
     let sql = format!(
         "BEGIN ISOLATION LEVEL {level} READ WRITE; SET LOCAL statement_timeout = '{limit}ms';
-         SET LOCAL idle_in_transaction_session_timeout = '{idle}ms'"
+         SET LOCAL idle_in_transaction_session_timeout = '{idle}ms'; {take_time}"
     );
     conn.run(&sql).await?;
     let row = conn.first(WHICH, &[]).await?;

@@ -4,7 +4,13 @@ use steadfast_store::moving::{Error, Result};
 use tokio_postgres::Client;
 
 use super::failed;
-use crate::{Options, address::Address, schema, schema::quoted};
+use crate::{
+    OpenError, Options,
+    address::Address,
+    conn::{STAY, take_time},
+    schema,
+    schema::quoted,
+};
 
 pub(super) struct Link {
     pub(super) client: Client,
@@ -16,9 +22,11 @@ impl Link {
         let open = async || {
             let (client, _) = Address::parse(options)?.connect().await?;
             schema::check_server(&client).await?;
+            let settings = format!("{STAY}; {}", take_time(false));
+            client.batch_execute(&settings).await.map_err(|e| OpenError::failed(&e))?;
             Ok(client)
         };
-        let opened: std::result::Result<Client, crate::OpenError> = open().await;
+        let opened: std::result::Result<Client, OpenError> = open().await;
         let client = opened.map_err(|error| Error::Store(error.to_string()))?;
         Ok(Link { client, schema: options.schema.clone() })
     }

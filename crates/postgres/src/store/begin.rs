@@ -111,7 +111,6 @@ type Opened = (Parts, [Writer; 2], (Conn, crate::address::Wire));
 async fn open(options: Options) -> Result<Opened, OpenError> {
     let address = Arc::new(Address::parse(&options)?);
     let [writing, solo] = Conn::open_two(&address, &options).await?;
-    schema::check_server(&writing.client).await?;
     schema::ready(&writing.client, &options).await?;
     let second = Conn::open(&address, &options).await?;
     let heart = Conn::open_wire(&address, &options).await?;

@@ -22,6 +22,17 @@ pub enum StartError {
          postgresql)"
     )]
     NotInstalled,
+    /// It is one that no store opens.
+    #[error(
+        "PostgreSQL in {} is version {found}; install 14 or newer, or name the directory of one by {}",
+        .directory.display(), find::DIRECTORY
+    )]
+    TooOld {
+        /// Where it is.
+        directory: PathBuf,
+        /// Its version.
+        found: String,
+    },
     /// There is no PgBouncer.
     #[error(
         "PgBouncer is not installed: neither the path nor /usr/sbin has the program pgbouncer (on \
@@ -47,12 +58,20 @@ pub struct Setup {
     tls: Option<(String, String)>,
     clients: Option<String>,
     below: Option<PathBuf>,
+    programs: Option<PathBuf>,
 }
 
 impl Default for Setup {
     /// Fast, and for tests only: a power cut loses everything.
     fn default() -> Setup {
-        Setup { fsync: false, settings: Vec::new(), tls: None, clients: None, below: None }
+        Setup {
+            fsync: false,
+            settings: Vec::new(),
+            tls: None,
+            clients: None,
+            below: None,
+            programs: None,
+        }
     }
 }
 
@@ -93,9 +112,17 @@ impl Setup {
         self
     }
 
+    /// With the programs of this directory, of whatever version they are.
+    #[must_use]
+    pub fn programs(mut self, directory: impl Into<PathBuf>) -> Setup {
+        self.programs = Some(directory.into());
+        self
+    }
+
     /// Makes a database and starts a server for it. Returns when it answers.
     pub fn start(self) -> Result<Server, StartError> {
-        let (home, programs) = Setup::place(self.below.as_deref())?;
+        let programs = self.programs.clone().map_or_else(find::programs, Ok)?;
+        let home = home(HOME, self.below.as_deref())?;
         initdb(&programs, home.path())?;
         if let Some((certificate, key)) = &self.tls {
             put(&home.path().join("tls.crt"), certificate)?;
@@ -107,31 +134,39 @@ impl Setup {
         self.serve(&programs, home)
     }
 
-    /// A directory for a server, and the programs for it.
-    fn place(below: Option<&Path>) -> Result<(tempfile::TempDir, PathBuf), StartError> {
-        let programs = find::programs().ok_or(StartError::NotInstalled)?;
-        Ok((home("steadfast-postgres-", below)?, programs))
-    }
-
     /// Starts a server for the database in a directory.
     fn serve(&self, programs: &Path, home: tempfile::TempDir) -> Result<Server, StartError> {
-        // Another process may take the port between the look and the start.
-        let mut last = StartError::NotInstalled;
-        for _ in 0..5 {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let free = || Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port());
+        self.serve_by(programs, home, std::iter::repeat_with(free).take(5))
+    }
+
+    /// On the first of these ports that is still free when the server begins: another process may take one
+    /// between the look and the start.
+    fn serve_by(
+        &self,
+        programs: &Path,
+        home: tempfile::TempDir,
+        ports: impl Iterator<Item = std::io::Result<u16>>,
+    ) -> Result<Server, StartError> {
+        let mut last = None;
+        for port in ports {
+            let port = port?;
             let mut command = self.command(programs, &home, port);
-            let watchdog = Watchdog::start(home.path(), "QUIT", &mut command)?;
-            let server = Server { watchdog: Mutex::new(watchdog), port, home: home.path().into() };
-            match server.wait() {
-                Ok(()) => {
-                    // From here on the watchdog removes it.
-                    let _ = home.keep();
-                    return Ok(server);
-                }
-                Err(error) => last = error,
+            let watchdog = Mutex::new(Watchdog::start(home.path(), "QUIT", &mut command)?);
+            let programs = programs.to_owned();
+            let server = Server { watchdog, port, home: home.path().into(), programs };
+            server.until(SILENT, || server.answers() || server.is_shut_out())?;
+            if !server.is_shut_out() {
+                // From here on the watchdog removes it.
+                let _ = home.keep();
+                return Ok(server);
             }
+            last = Some(server.failed("its port is taken"));
+            // The next one needs the database, and a log that begins with it.
+            server.say("leave")?;
+            std::fs::remove_file(home.path().join("log"))?;
         }
-        Err(last)
+        Err(last.unwrap_or_else(|| StartError::Failed("there is no port for it".into())))
     }
 
     fn command(&self, programs: &Path, home: &tempfile::TempDir, port: u16) -> Command {
@@ -223,11 +258,17 @@ pub(super) fn as_servant(command: &mut Command) {
 
 pub(super) const USER: &str = "steadfast";
 
+/// How directories of servers begin.
+const HOME: &str = "steadfast-postgres-";
+
+const SILENT: &str = "it does not answer";
+
 /// A running server. Dropped it is ended and removed.
 pub struct Server {
     watchdog: Mutex<Watchdog>,
     port: u16,
     home: PathBuf,
+    programs: PathBuf,
 }
 
 impl Server {
@@ -264,10 +305,7 @@ impl Server {
     /// From now on these are the lines of its `pg_hba.conf`.
     pub fn rules(&self, lines: &str) -> Result<(), StartError> {
         std::fs::write(self.home.join("data/pg_hba.conf"), lines)?;
-        let reloads = || {
-            let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
-            log.matches("reloading configuration files").count()
-        };
+        let reloads = || self.log().matches("reloading configuration files").count();
         let before = reloads();
         self.say("reload")?;
         // It takes no connection between that line and the new rules.
@@ -277,8 +315,9 @@ impl Server {
     /// A copy of it that follows it, and can take its place. From when this returns no commit is
     /// acknowledged that the copy does not have.
     pub async fn standby(&self) -> Result<Server, StartError> {
-        let (home, programs) = Setup::place(self.home.parent())?;
-        let copies = find::program("pg_basebackup").ok_or(StartError::NotInstalled)?;
+        let home = home(HOME, self.home.parent())?;
+        let copies =
+            find::program(&self.programs, "pg_basebackup").ok_or(StartError::NotInstalled)?;
         let mut copy = Command::new(copies);
         copy.arg("-D").arg(home.path().join("data")).current_dir("/");
         copy.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", USER]);
@@ -289,7 +328,7 @@ impl Server {
             "--wal-method=stream",
         ]);
         run_as_servant(&mut copy)?;
-        let standby = Setup::default().fsync(true).serve(&programs, home)?;
+        let standby = Setup::default().fsync(true).serve(&self.programs, home)?;
         let failed = |e: crate::OpenError| StartError::Failed(e.to_string());
         for sql in ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"] {
             super::sql(&self.options(), sql).await.map_err(failed)?;
@@ -315,7 +354,8 @@ impl Server {
 
     /// All of a schema as statements that make it again, on a server of any version that we know.
     pub fn dump(&self, schema: &str) -> Result<String, StartError> {
-        let mut dump = Command::new(find::program("pg_dump").ok_or(StartError::NotInstalled)?);
+        let dump = find::program(&self.programs, "pg_dump").ok_or(StartError::NotInstalled)?;
+        let mut dump = Command::new(dump);
         dump.args(["--dbname", &self.url(), "--schema", schema, "--inserts"]);
         let text = run_as_servant(dump.args(["--no-owner", "--no-privileges"]))?;
         // Settings of the server's own version, words for psql, and remarks.
@@ -328,8 +368,7 @@ impl Server {
     /// How many connections were made to it, if it was set up to log them (`log_connections`).
     #[must_use]
     pub fn connections(&self) -> usize {
-        let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
-        log.matches("connection received").count()
+        self.log().matches("connection received").count()
     }
 
     /// Shuts it down in order of its own, and starts it again. Open connections are lost.
@@ -361,9 +400,7 @@ impl Server {
 
     /// Waits until it takes connections.
     fn wait(&self) -> Result<(), StartError> {
-        self.until("it does not answer", || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() && self.is_up()
-        })
+        self.until(SILENT, || self.answers())
     }
 
     fn until(&self, otherwise: &str, so: impl Fn() -> bool) -> Result<(), StartError> {
@@ -374,10 +411,27 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let log = std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
+        Err(self.failed(otherwise))
+    }
+
+    fn failed(&self, why: &str) -> StartError {
+        let log = self.log();
         let tail: Vec<&str> = log.lines().rev().take(10).collect();
         let tail: Vec<&str> = tail.into_iter().rev().collect();
-        Err(StartError::Failed(format!("{otherwise}; its log ends with\n{}", tail.join("\n"))))
+        StartError::Failed(format!("{why}; its log ends with\n{}", tail.join("\n")))
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.home.join("log")).unwrap_or_default()
+    }
+
+    fn answers(&self) -> bool {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() && self.is_up()
+    }
+
+    /// Whether it has ended because somebody else has its port.
+    fn is_shut_out(&self) -> bool {
+        self.log().contains("could not create any TCP/IP sockets")
     }
 
     /// The port is open before the server is ready; its own file says when it is.
@@ -391,5 +445,27 @@ impl Server {
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_somebody_else_took_is_left_for_another() {
+        let (programs, home) = (find::programs().unwrap(), home(HOME, None).unwrap());
+        initdb(&programs, home.path()).unwrap();
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let ports = [&taken, &free].map(|one| Ok(one.local_addr().unwrap().port()));
+        drop(free);
+        let begun = Instant::now();
+        let place = home.path().to_owned();
+        let server = Setup::default().serve_by(&programs, home, ports.into_iter()).unwrap();
+        assert_ne!(server.port(), taken.local_addr().unwrap().port());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        drop(server);
+        assert!(!place.exists(), "it is removed all the same");
     }
 }

@@ -12,6 +12,7 @@ const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 home=$1
 end=$2
+leave=
 shift 2
 start() { "$@" >>"$home/log" 2>&1 </dev/null & server=$!; }
 start "$@"
@@ -23,12 +24,13 @@ while read -r word; do
         kill) kill -KILL $server; wait $server ;;
         start) start "$@" ;;
         reload) kill -HUP $server ;;
+        leave) leave=yes ;;
     esac
     echo done
 done
 kill -$end $server 2>/dev/null
 wait $server
-rm -rf "$home"
+[ -n "$leave" ] || rm -rf "$home"
 "#;
 
 pub(super) struct Watchdog {

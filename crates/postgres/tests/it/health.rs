@@ -16,7 +16,7 @@ async fn until(store: &Store, wanted: Option<&str>) {
     let begun = Instant::now();
     loop {
         let said = tokio::time::timeout(Duration::from_secs(2), store.check()).await;
-        let said = said.unwrap_or_else(|_| Err(Error::Unavailable("it does not answer".into())));
+        let said = said.unwrap_or_else(|_| Err(Error::Unavailable("it says nothing".into())));
         match (&said, wanted) {
             (Ok(()), None) => return,
             (Err(Error::Unavailable(why)), Some(word)) if why.contains(word) => return,
@@ -183,7 +183,7 @@ async fn it_is_not_while_the_server_has_no_connection_left_or_does_not_answer() 
     let slow = behind.patience(Duration::from_secs(1)).open().await.unwrap();
     until(&slow, None).await;
     proxy.freeze(true);
-    until(&slow, Some("answer")).await;
+    until(&slow, Some("says nothing")).await;
     proxy.freeze(false);
     until(&slow, None).await;
 }

@@ -28,6 +28,68 @@ async fn tables_are_made_beforehand_if_the_server_may_not() {
     held(&store, "a").await;
 }
 
+/// A database as a server of the first version of the tables left it.
+const FIRST: &str = include_str!("../../../../harness/crash/kept/postgres-1.sql");
+
+#[tokio::test]
+async fn older_tables_are_brought_up_to_date_beforehand_if_the_server_may_not() {
+    let server = testing::shared().unwrap();
+    let options = server.options().schema("kept").migrate_on_open(false);
+    testing::sql(&options, FIRST).await.unwrap();
+    let error = options.clone().open().await.unwrap_err();
+    let text = error.to_string();
+    let known = testing::schema_version();
+    let older = matches!(error, OpenError::Older { found: 1, known: k, .. } if k == known);
+    assert!(older && text.contains("run the migration first"), "{text}");
+    // It was left as it is.
+    let again = options.clone().open().await.unwrap_err();
+    assert_eq!(again.to_string(), text);
+    options.clone().migrate().await.unwrap();
+    held(&options.open().await.unwrap(), "a").await;
+}
+
+/// Else some texts could not be written, one day.
+#[tokio::test]
+async fn a_database_that_does_not_keep_every_text_is_refused() {
+    let server = testing::shared().unwrap();
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let name = encoding.to_lowercase();
+        let make = format!(
+            "CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        );
+        testing::sql(&server.options(), &make).await.unwrap();
+        let options = Options::new(server.url().replace("/postgres?", &format!("/{name}?")));
+        for error in [
+            options.clone().open().await.unwrap_err(),
+            options.clone().migrate().await.unwrap_err(),
+        ] {
+            let text = error.to_string();
+            assert!(matches!(error, OpenError::Encoding { .. }), "{text}");
+            assert!(text.contains(encoding) && text.contains("UTF8"), "{text}");
+        }
+    }
+}
+
+/// Of those that `STEADFAST_POSTGRES_TOO_OLD` names, as `cargo xtask postgres-versions` does.
+#[tokio::test]
+async fn a_server_that_is_too_old_is_refused_with_its_version() {
+    let named = std::env::var_os("STEADFAST_POSTGRES_TOO_OLD");
+    for programs in named.iter().flat_map(std::env::split_paths) {
+        let server = Setup::default().programs(&programs).start().unwrap();
+        let options = server.options();
+        for error in [
+            options.clone().open().await.unwrap_err(),
+            options.clone().migrate().await.unwrap_err(),
+        ] {
+            let text = error.to_string();
+            let OpenError::ServerTooOld { found } = error else { panic!("{text}") };
+            let told = format!("PostgreSQL is version {found}; version 14 or newer is needed");
+            assert!(text.starts_with(&told) && !found.starts_with("14"), "{text}");
+            println!("refused: {found}");
+        }
+    }
+}
+
 /// One version ahead is fine as long as its migration says so.
 #[tokio::test]
 async fn a_newer_schema_is_refused_unless_it_still_serves_us() {

@@ -32,9 +32,13 @@ const FILL_ALIKE: &str = "
     FROM generate_series(1, 30000) k;
     INSERT INTO tag SELECT 'name', 'value', k FROM generate_series(1, 30000) k;";
 
-/// Of these tables alone: of others that are being filled just now it would say that they are empty.
-const ANALYZE: &str =
-    "ANALYZE task, event, inbox, question, activity, state, watch, tag, session, kept, notice";
+/// Statistics of the tables of this store alone: others are being filled, and must not be taken for empty.
+const ANALYZE: &str = "
+    DO $$ DECLARE name text; BEGIN
+        FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LOOP
+            EXECUTE format('ANALYZE %I', name);
+        END LOOP;
+    END $$";
 
 /// Those that count everything, or read on in the order of the key until a page is full.
 const WHOLE: [&str; 5] =
@@ -75,14 +79,14 @@ async fn a_page_of_a_listing_costs_what_it_shows() {
         Filter { tag: tag("z"), ..all },
     ];
     let mut wrong = Vec::new();
-    for analyze in ["", ANALYZE] {
+    for (when, analyze) in [("", ""), ("analyzed", ANALYZE)] {
         testing::sql(&options, analyze).await.unwrap();
         for filter in &filters {
             for order in [Order::OldestFirst, Order::NewestFirst] {
                 let pages = testing::pages(&options, filter, order).await.unwrap();
                 // Fifty rows, each by way of two indexes at most; there are thousands of pages.
                 if !(1..=400).contains(&pages) {
-                    wrong.push(format!("{pages} pages {analyze}: {order:?} {filter:?}"));
+                    wrong.push(format!("{pages} pages {when}: {order:?} {filter:?}"));
                 }
             }
         }
@@ -96,13 +100,13 @@ async fn check(fill: &str, which: &str) {
     testing::sql(&options, fill).await.unwrap();
     // With statistics and without.
     let mut wrong = Vec::new();
-    for analyze in ["", ANALYZE] {
+    for (when, analyze) in [("", ""), ("analyzed", ANALYZE)] {
         testing::sql(&options, analyze).await.unwrap();
         for (name, sql) in statements().into_iter().filter(|(name, _)| name.starts_with(which)) {
             let plan = testing::plan(&options, &sql).await.unwrap();
             if let Some(line) = scans(&plan).filter(|_| !WHOLE.iter().any(|w| name.starts_with(w)))
             {
-                wrong.push(format!("{name} {analyze}: {line}\n{plan}"));
+                wrong.push(format!("{name} {when}: {line}\n{plan}"));
             }
         }
     }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use steadfast_core::Timestamp;
-use steadfast_postgres::{OpenError, Options, Store, testing, testing::Setup};
-use steadfast_store::{ClaimTasks, Error, NewTask, Store as _};
+use steadfast_postgres::{OpenError, Options, testing, testing::Setup};
+use steadfast_store::{Error, Store as _};
 
-use crate::common::{held, history, task, turn};
+use crate::{common::task, works::works};
 
 /// What the next version may do while this one runs: add.
 const NEXT: &str = "
@@ -20,35 +19,19 @@ const NEXT: &str = "
     INSERT INTO schema_version (version, oldest) SELECT max(version) + 1, max(version)
     FROM schema_version";
 
-/// One of every kind of call that writes.
-async fn works(store: &Store, round: &str) {
-    let name = |what: &str| format!("{what}-{round}");
-    let lease = held(store, &name("held")).await;
-    store.turn(turn(lease, 1, "x")).await.unwrap();
-    assert_eq!(history(store, lease).await, ["started", "x"]);
-    store.start(NewTask { hold: false, ..task(&name("ready")) }).await.unwrap();
-    let tools = vec![("tool".into(), 1, 1)];
-    let claimed = store.claim(ClaimTasks { tools, limit: 9, now: Timestamp(1) }).await.unwrap();
-    assert_eq!(claimed.len(), 1);
-    store.turn(turn(claimed[0].lease(), 1, "y")).await.unwrap();
-    store.post(b"notice".to_vec(), Timestamp(99), 10).await.unwrap();
-    store.sweep(Timestamp(5), 10).await.unwrap();
-    store.check().await.unwrap();
-}
-
 /// Processes of this version go on while the next one's tables are made, and can be gone back to.
 #[tokio::test]
 async fn the_tables_of_the_next_version_serve_this_one() {
     let options = testing::shared().unwrap().options();
     let before = options.clone().open().await.unwrap();
-    works(&before, "before").await;
+    works(&options, &before, "before").await;
     testing::sql(&options, NEXT).await.unwrap();
-    works(&before, "meanwhile").await;
+    works(&options, &before, "meanwhile").await;
     let back = options.clone().open().await.unwrap();
-    works(&back, "back").await;
+    works(&options, &back, "back").await;
     // Nor does it take them back.
     options.clone().migrate().await.unwrap();
-    works(&before, "after").await;
+    works(&options, &before, "after").await;
 }
 
 /// Those of the one after that don't: who begins is told, and who runs stops writing and says why.
@@ -57,7 +40,7 @@ async fn the_tables_of_the_version_after_that_do_not() {
     let options = testing::shared().unwrap().options().lease(Duration::from_secs(1));
     let running = options.clone().open().await.unwrap();
     testing::sql(&options, NEXT).await.unwrap();
-    works(&running, "next").await;
+    works(&options, &running, "next").await;
     let after = "INSERT INTO schema_version (version, oldest) SELECT max(version) + 1, max(version)
                  FROM schema_version";
     testing::sql(&options, after).await.unwrap();
@@ -102,7 +85,7 @@ async fn who_may_only_read_and_write_the_tables_can_work_on_them() {
         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA apart TO app;
         GRANT USAGE ON ALL SEQUENCES IN SCHEMA apart TO app";
     testing::sql(&server.options(), grants).await.unwrap();
-    works(&options.open().await.unwrap(), "granted").await;
+    works(&options, &options.clone().open().await.unwrap(), "granted").await;
 }
 
 /// A schema that was made for it is enough: it need not be allowed to make schemas.
@@ -111,5 +94,5 @@ async fn who_was_given_a_schema_makes_the_tables_in_it() {
     let server = Setup::default().start().unwrap();
     let sql = "CREATE ROLE app LOGIN; CREATE SCHEMA apart AUTHORIZATION app";
     let options = role(&server, sql).await;
-    works(&options.open().await.unwrap(), "given").await;
+    works(&options, &options.clone().open().await.unwrap(), "given").await;
 }

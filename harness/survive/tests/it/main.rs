@@ -22,6 +22,7 @@ mod calls;
 mod client;
 mod closed;
 mod keys;
+mod migrated;
 mod notices;
 mod piped;
 mod questions;

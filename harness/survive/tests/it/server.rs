@@ -57,6 +57,35 @@ impl Server {
         Server { dir, schema, flags, running: None }
     }
 
+    /// One that is not started yet, with its tasks in this schema of the database.
+    pub(crate) fn prepared_in(schema: &str, flags: &[&str]) -> Server {
+        let mut server = Server::prepared(Place::Postgres, 10, flags);
+        server.schema = Some((schema.to_owned(), 10));
+        server
+    }
+
+    /// Starts it, waits until it has given up, and returns what it said.
+    pub(crate) fn does_not_start(&self) -> String {
+        let mut command = self.command(None);
+        command.args(["--listen", "127.0.0.1:0"]).args(&self.flags).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let begun = Instant::now();
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if begun.elapsed() < Duration::from_secs(30) => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                None => {
+                    child.kill().unwrap();
+                    panic!("it runs");
+                }
+            }
+        };
+        assert!(!status.success());
+        std::io::read_to_string(child.stderr.take().unwrap()).unwrap()
+    }
+
     pub(crate) fn up(&mut self) {
         self.running = Some(self.spawn(None, &[]));
     }
@@ -275,7 +304,7 @@ impl Drop for Worker {
 }
 
 /// The database server of all tests of this process.
-fn database() -> &'static steadfast_postgres::testing::Server {
+pub(crate) fn database() -> &'static steadfast_postgres::testing::Server {
     steadfast_postgres::testing::shared().unwrap()
 }
 
