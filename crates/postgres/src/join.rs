@@ -1,13 +1,14 @@
 //! SQL of an author's, committed together with the turn that records it.
 //!
 //! It runs on a connection of its own (`pool`), by a handle that can't end the transaction (`handle`),
-//! before the turn is there; then the turn is written in the same transaction and committed (`commit`).
+//! before the turn is there (`open`); then the turn is written in the same transaction and committed (`commit`).
 //! What is the store's is locked in that last moment only: who sends the task a message, or commits
 //! other tasks of this process, does not wait for the author's code. That the task is still held here is
 //! checked there as well, under the lock; if it is not, all is rolled back.
 
 mod commit;
 mod handle;
+mod open;
 mod pool;
 mod words;
 
@@ -16,7 +17,7 @@ use std::{ops::Range, time::Duration};
 use steadfast_store::{BoxFuture, Error, Judge, Overruled, Parcel, Prepared, Result, Work};
 
 pub use self::handle::{SqlError, Transaction};
-use self::pool::{Finish, Open};
+use self::open::{Finish, Open};
 pub(crate) use self::{commit::turn_with, pool::Pool};
 use crate::Options;
 
@@ -71,6 +72,9 @@ pub(crate) struct How {
 ///
 /// Name your tables as you would on a connection of your own: the schema of the store is not in the
 /// search path. Leave that schema alone; only a role of your own for the store would keep you out of it.
+/// What you set, a role among it, holds for your own statements. What the record can't be written after
+/// (`SET TRANSACTION READ ONLY`) fails the step for good, and so does a statement that is still under way when
+/// the closure returns.
 pub fn in_postgres<'a, F, Fut>(mut code: F) -> InPostgres<'a, Fut::Output>
 where
     F: FnMut(Transaction) -> Fut + Send + 'a,
@@ -124,18 +128,18 @@ impl<T: Send + 'static> Work for InPostgres<'_, T> {
                      or use in_sqlite on a SQLite file"
                 ));
             }
-            let open = match store.begin(Box::new(self.how)).await.map(Parcel::downcast::<Open>) {
+            let mut open = match store.begin(Box::new(self.how)).await.map(Parcel::downcast::<Open>)
+            {
                 Ok(Ok(open)) => *open,
                 Ok(Err(_)) => return Prepared::Failed(Error::Corrupt("no transaction".into())),
                 Err(error) => return Prepared::Failed(error),
             };
             let limit = self.how.limit;
-            let tx = open.handle();
-            let ended = tokio::time::timeout(limit, (self.code)(tx.clone())).await;
-            let said = tx.end();
+            let ended = tokio::time::timeout(limit, (self.code)(open.handle())).await;
+            let said = open.end();
             let Ok(output) = ended else {
                 // A statement of it may still be under way.
-                open.give_up();
+                open.suspect();
                 let text = format!("it took longer than {limit:?}");
                 judge.overrule(Overruled::TimedOut(text));
                 return Prepared::Rejected;
@@ -144,7 +148,6 @@ impl<T: Send + 'static> Work for InPostgres<'_, T> {
                 return Prepared::Overtaken(why);
             }
             if let Some(why) = said.lost {
-                open.give_up();
                 return Prepared::Failed(Error::Unavailable(why));
             }
             if said.late {
@@ -152,11 +155,20 @@ impl<T: Send + 'static> Work for InPostgres<'_, T> {
                 judge.overrule(Overruled::TimedOut(text));
                 return Prepared::Rejected;
             }
+            if !open.is_alone() {
+                let text =
+                    "a statement of it was still under way when it returned: await each of them";
+                judge.overrule(Overruled::Broken(text.into()));
+                return Prepared::Rejected;
+            }
             let Some(event) = judge.run(Box::new(move || output)) else {
                 return Prepared::Rejected;
             };
             match open.finish().await {
-                Ok(()) => Prepared::Ready(Box::new(Ready { open, event })),
+                Ok(()) => {
+                    let overrule = Box::new(move |why| judge.overrule(why));
+                    Prepared::Ready(Box::new(Ready { open, event, overrule }))
+                }
                 Err(Finish::Overtaken(why)) => Prepared::Overtaken(why),
                 Err(Finish::Lost(why)) => Prepared::Failed(Error::Unavailable(why)),
                 Err(Finish::Overruled(why)) => {
@@ -172,6 +184,8 @@ impl<T: Send + 'static> Work for InPostgres<'_, T> {
 pub(crate) struct Ready {
     open: Open,
     event: Vec<u8>,
+    /// For what only the commit brings to light.
+    overrule: Box<dyn FnOnce(Overruled) + Send>,
 }
 
 /// Begins a transaction for code of an author's.

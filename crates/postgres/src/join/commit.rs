@@ -3,10 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_core::OpId;
-use steadfast_store::{Error, Join, Refusal, Result, Turn, Turned};
+use steadfast_store::{Error, Join, Overruled, Refusal, Result, Turn, Turned};
 use tokio::time::Instant;
+use tokio_postgres::error::SqlState;
 
-use super::{Isolation, Ready, pool::Open};
+use super::{
+    Isolation, Ready,
+    open::{DEALLOCATED, Open},
+};
 use crate::{
     bell::Batch,
     conn::Conn,
@@ -14,7 +18,7 @@ use crate::{
     error::{Fault, Remedy, cause, remedy, undone},
     news::News,
     queue::Apply,
-    work::{Begun, Needs, load, save},
+    work::{Begun, Needs, Work, load, save},
     write::TakeTurn,
 };
 
@@ -51,8 +55,9 @@ pub(crate) async fn turn_with(core: &Arc<Core>, turn: Turn, join: Join) -> Resul
 }
 
 async fn commit(core: &Core, ready: Ready, turn: Turn, op: OpId) -> Result<Turned> {
-    let Ready { open, event } = ready;
+    let Ready { mut open, event, overrule } = ready;
     let turn = TakeTurn(Turn { events: vec![event], ..turn });
+    open.suspect();
     let setback = match attempt(core, &open, &turn).await {
         Ok(turned) => {
             open.committed();
@@ -62,17 +67,23 @@ async fn commit(core: &Core, ready: Ready, turn: Turn, op: OpId) -> Result<Turne
     };
     // What was remembered may be what was wrong.
     core.cards.forget();
+    let lane = open.lane();
+    drop(open);
     match setback {
         Setback::Refused(error) => Err(error),
         Setback::Overtaken(why) => {
             tracing::debug!(why, "a transaction was overtaken");
             Err(Refusal::Guard(op).into())
         }
-        Setback::Failed(error) => Err(undone(&error)),
+        Setback::Failed(error) => match fault(&error) {
+            Some(why) => {
+                overrule(why);
+                Err(Refusal::Guard(op).into())
+            }
+            None => Err(undone(&error)),
+        },
         Setback::Lost(turned) => {
-            open.give_up();
-            drop(open);
-            let committed = look_up(core, &turn.0).await?;
+            let committed = look_up(core, &turn.0, lane).await?;
             tracing::info!(committed, "found out how a transaction ended");
             if !committed {
                 return Err(Refusal::Guard(op).into());
@@ -83,12 +94,28 @@ async fn commit(core: &Core, ready: Ready, turn: Turn, op: OpId) -> Result<Turne
     }
 }
 
+/// What the author's code has to do with it, if it has: the same is refused each time then, and is not to be
+/// waited for.
+///
+/// The rows that are written here are small, and are checked before. So what PostgreSQL does not take is what
+/// else is in the transaction, and shows by its commit only. But rights, tables and room are the operator's.
+fn fault(error: &tokio_postgres::Error) -> Option<Overruled> {
+    let code = error.code()?;
+    if *code == SqlState::INVALID_SQL_STATEMENT_NAME {
+        return Some(Overruled::Broken(DEALLOCATED.into()));
+    }
+    // Not supported; raised by code in the database.
+    let theirs = ["0A", "P0"].contains(&&code.code()[..2]) || remedy(error) == Remedy::Never;
+    theirs.then(|| Overruled::Failed(cause(error)))
+}
+
 /// Checks that the task is held here, under the locks that keep it so, and writes and commits the turn.
 async fn attempt(
     core: &Core,
     open: &Open,
     turn: &TakeTurn,
 ) -> std::result::Result<Turned, Setback> {
+    core.health.up_to_date().map_err(Setback::Refused)?;
     let conn: &Conn = &open.conn;
     let desk = core.desk();
     let mut needs = Needs::default();
@@ -118,6 +145,10 @@ async fn attempt(
         }
         let turned = match outcome {
             Ok(turned) => turned,
+            Err(Fault::Refused(_)) if is_behind(open, &work, &turn.0) => {
+                let text = "its task went on after the moment that it sees";
+                return Err(Setback::Overtaken(text.into()));
+            }
             Err(Fault::Refused(error)) => return Err(Setback::Refused(error)),
             Err(Fault::Miss) => return Err(Setback::Overtaken("something was missing".into())),
         };
@@ -134,6 +165,14 @@ async fn attempt(
     }
 }
 
+/// Whether the transaction sees an end of the history that is not the end any more. Another branch of the task
+/// may have recorded something since its moment, and that changes no row that is locked here.
+fn is_behind(open: &Open, work: &Work<'_>, turn: &Turn) -> bool {
+    let next = work.tasks.get(&turn.lease.key.0).and_then(|task| task.next);
+    let seen = next.and_then(|next| u64::try_from(next).ok());
+    open.isolation() != Isolation::ReadCommitted && seen.is_some_and(|seen| seen < turn.first)
+}
+
 /// Finds out whether a turn was committed whose answer was lost: its event is there, or it is not.
 ///
 /// Its transaction has locked the task's row before it was let go on to its commit. So whoever gets that
@@ -141,10 +180,10 @@ async fn attempt(
 ///
 /// That may be long after. If the lease is over by then, the task is others' to go on with: nobody here may
 /// act on what was committed as if he still held it.
-async fn look_up(core: &Core, turn: &Turn) -> Result<bool> {
+async fn look_up(core: &Core, turn: &Turn, lane: i16) -> Result<bool> {
     let limit = Instant::now() + core.options.patience;
     loop {
-        match look(core, turn).await {
+        match look(core, turn, lane).await {
             Ok(Some((true, false))) => {
                 let text = "a transaction was committed, and then this process was taken for dead";
                 return Err(Error::Unknown(text.into()));
@@ -165,7 +204,15 @@ async fn look_up(core: &Core, turn: &Turn) -> Result<bool> {
 }
 
 /// Whether the event of the turn is recorded, and whether the task is still held; `None` if it is gone.
-async fn look(core: &Core, turn: &Turn) -> std::result::Result<Option<(bool, bool)>, String> {
+///
+/// It writes, if only what is there, and commits: so it waits for a synchronous standby, should the commit
+/// that was lost not have done so to its end. Then what it has seen is there as well.
+async fn look(
+    core: &Core,
+    turn: &Turn,
+    lane: i16,
+) -> std::result::Result<Option<(bool, bool)>, String> {
+    const WRITE: &str = "UPDATE writer SET batch = batch WHERE desk = $1 AND lane = $2";
     const LOCK: &str = concat!(
         "SELECT t.epoch = $2 AND EXISTS (SELECT FROM desk d WHERE d.n = t.desk AND ",
         alive!(),
@@ -179,7 +226,8 @@ async fn look(core: &Core, turn: &Turn) -> std::result::Result<Option<(bool, boo
         conn.run("BEGIN").await?;
         let task = conn.first(LOCK, &[&key, &epoch]).await?;
         let event = conn.first(EVENT, &[&key, &seq]).await?;
-        conn.run("ROLLBACK").await?;
+        conn.query(WRITE, &[&core.desk(), &lane]).await?;
+        conn.run("COMMIT").await?;
         let body = match event {
             Some(row) => Some(row.try_get::<_, Vec<u8>>(0)?),
             None => None,

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio_postgres::{Error, Row, error::SqlState, types::ToSql};
-
-use super::words::control;
-use crate::{
-    conn::Conn,
-    error::{Remedy, cause, remedy},
+use tokio_postgres::{
+    Error, Row,
+    error::{Severity, SqlState},
+    types::ToSql,
 };
+
+use super::words::{control, deallocates_all};
+use crate::{conn::Conn, error::cause};
 
 /// How a statement of a [`Transaction`] can fail.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum SqlError {
     /// The transaction is committed and rolled back by the store.
     #[error("{0} would end the transaction, which is the store's: return an error to roll back")]
     Control(String),
+    /// The store has prepared statements on the same connection.
+    #[error("DEALLOCATE ALL would take the store's prepared statements with it: name yours")]
+    Deallocate,
     /// The closure has returned.
     #[error(
         "the transaction is over: all of its statements must be done before the closure returns"
@@ -34,7 +38,7 @@ impl SqlError {
     pub fn code(&self) -> Option<&SqlState> {
         match self {
             SqlError::Database(error) => error.code(),
-            SqlError::Control(_) | SqlError::Over => None,
+            SqlError::Control(_) | SqlError::Deallocate | SqlError::Over => None,
         }
     }
 }
@@ -122,6 +126,9 @@ impl Transaction {
         if let Some(word) = control(sql) {
             return Err(SqlError::Control(word));
         }
+        if deallocates_all(sql) {
+            return Err(SqlError::Deallocate);
+        }
         self.lock().conn.clone().ok_or(SqlError::Over)
     }
 
@@ -132,9 +139,7 @@ impl Transaction {
                 said.overtaken.get_or_insert_with(|| cause(&error));
             } else if error.code() == Some(&SqlState::QUERY_CANCELED) {
                 said.late = true;
-            } else if error.code() != Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
-                && remedy(&error) == Remedy::Reconnect
-            {
+            } else if is_lost(&error) {
                 said.lost.get_or_insert_with(|| cause(&error));
             }
             SqlError::Database(error)
@@ -152,4 +157,13 @@ impl std::fmt::Debug for Transaction {
 pub(super) fn is_overtaken(error: &Error) -> bool {
     let ways = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     error.code().is_some_and(|code| ways.contains(code))
+}
+
+/// Whether the connection is lost. The words for that may also be those of a statement: one that asks
+/// another server, or one that can't even be sent.
+pub(super) fn is_lost(error: &Error) -> bool {
+    match error.as_db_error() {
+        Some(said) => matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
+        None => error.is_closed(),
+    }
 }

@@ -23,6 +23,17 @@ pub(super) fn control(sql: &str) -> Option<String> {
     controls.then_some(first)
 }
 
+/// Whether a statement takes away all that is prepared on the connection.
+pub(super) fn deallocates_all(sql: &str) -> bool {
+    let mut rest = sql;
+    if word(&mut rest) != "DEALLOCATE" {
+        return false;
+    }
+    // DEALLOCATE [PREPARE] ALL
+    let second = word(&mut rest);
+    second == "ALL" || second == "PREPARE" && word(&mut rest) == "ALL"
+}
+
 /// Takes the next word, in capitals; what stands before it and means nothing is passed over.
 fn word(rest: &mut &str) -> String {
     skip(rest);
@@ -68,7 +79,7 @@ fn behind_comment(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::control;
+    use super::{control, deallocates_all};
 
     #[test]
     fn what_ends_the_transaction_is_known_by_its_first_words() {
@@ -101,6 +112,16 @@ mod tests {
         ];
         for sql in others {
             assert_eq!(control(sql), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn only_all_of_the_prepared_statements_are_kept_from_an_author() {
+        for sql in ["DEALLOCATE ALL", "deallocate /* so */ prepare all;"] {
+            assert!(deallocates_all(sql), "{sql}");
+        }
+        for sql in ["DEALLOCATE mine", "DEALLOCATE PREPARE mine", "SELECT 'DEALLOCATE ALL'"] {
+            assert!(!deallocates_all(sql), "{sql}");
         }
     }
 }
