@@ -16,6 +16,7 @@
 
 mod find;
 mod pooler;
+mod servant;
 mod server;
 mod statements;
 mod watchdog;

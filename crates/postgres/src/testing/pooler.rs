@@ -8,7 +8,8 @@ use std::{
 };
 
 use super::{
-    server::{Server, StartError, USER, home, put},
+    servant::{home, put},
+    server::{Server, StartError, USER},
     watchdog::Watchdog,
 };
 

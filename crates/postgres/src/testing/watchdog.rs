@@ -43,7 +43,7 @@ impl Watchdog {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(SCRIPT).arg("watchdog").arg(home).arg(end);
         shell.arg(server.get_program()).args(server.get_args());
-        super::server::as_servant(&mut shell);
+        super::servant::as_servant(&mut shell);
         // In a group of its own, so that Ctrl-C at a terminal does not reach it.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
