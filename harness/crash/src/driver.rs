@@ -62,7 +62,7 @@ pub async fn drive(tasks: &Tasks, ledger: &Ledger, job: &Job) {
 }
 
 /// Says it again until the store has an ear, as a client would.
-async fn until<T, Fut: Future<Output = Result<T, CallError>>>(
+pub(crate) async fn until<T, Fut: Future<Output = Result<T, CallError>>>(
     call: impl Fn() -> Fut,
 ) -> Result<T, CallError> {
     loop {
@@ -86,7 +86,7 @@ async fn look(tasks: &Tasks, ledger: &Ledger, i: u64) {
     }
 }
 
-fn note_end(ledger: &Ledger, info: &TaskInfo) {
+pub(crate) fn note_end(ledger: &Ledger, info: &TaskInfo) {
     let output = info.output.as_ref().map_or("-", |output| output.text());
     ledger.note("ended", info.id.as_str(), &format!("{} {output}", info.status));
 }

@@ -4,6 +4,7 @@
 //! * [`booking`] is one with transactions: rows of its own that are committed with their steps.
 //! * [`workload`] and [`driver`] are thousands of tasks of several kinds and whoever starts,
 //!   answers, signals and cancels them; [`check`] compares what happened with what may have.
+//! * [`payments`] are tasks with transactions beside these, whose rows are counted.
 //! * [`Ledger`] is where effects and acknowledgements are noted, outside the process that dies.
 //! * [`kept`] are tasks in every state, of which there is a database for each version of the tables.
 //! * [`Bent`] is a store that dies, fails, loses answers, or is wrong on purpose.
@@ -16,6 +17,7 @@ pub mod everything;
 mod faults;
 pub mod kept;
 mod ledger;
+pub mod payments;
 mod place;
 mod rng;
 pub mod workload;

@@ -10,6 +10,7 @@ use clap::Parser;
 use steadfast_crash::{
     Ledger, Place, Rng,
     check::{self, Expect},
+    payments,
 };
 
 type Error = Box<dyn std::error::Error>;
@@ -150,6 +151,8 @@ fn main() -> Result<ExitCode, Error> {
     let entries = Ledger::read(&run.args.dir.join("ledger"))?;
     let counter = output.trim().parse().unwrap_or(u64::MAX);
     wrong.extend(check::check(&entries, Expect { seed, tasks, counter, lost_leases }));
+    let paid = payments::check(&run.place, &entries, tasks / 10);
+    wrong.extend(tokio::runtime::Runtime::new()?.block_on(paid)?);
     let effects = entries.iter().filter(|entry| entry.what == "effect").count();
     println!(
         "{tasks} tasks, {effects} effects, {} lives in {:.1} s",

@@ -8,7 +8,7 @@ use steadfast_crash::{
     booking::{self, Stop},
     driver::{self, Job},
     everything::{self, Finale},
-    workload,
+    payments, workload,
 };
 use steadfast_engine::{Engine, Principal};
 
@@ -100,11 +100,16 @@ async fn main() -> Result<(), Error> {
         println!("{} {} {output}", store.commits(), end.status);
         return Ok(());
     }
-    let engine = workload::tools(builder, &ledger).start();
+    payments::make_tables(&place).await?;
+    let builder = payments::tools(workload::tools(builder, &ledger), &ledger, &place);
+    let engine = builder.start();
     let tasks = engine.tasks(Principal::new("ada")?);
     let mut job = Job::new(args.seed, args.tasks, 64, &past);
     job.look_again = if args.finish { 100 } else { 2 };
-    driver::drive(&tasks, &ledger, &job).await;
+    tokio::join!(
+        driver::drive(&tasks, &ledger, &job),
+        payments::drive(&tasks, &ledger, args.tasks / 10, &job.ended)
+    );
     if !args.finish {
         std::future::pending::<()>().await;
     }
