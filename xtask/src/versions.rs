@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
 };
 
 use serde::Deserialize;
@@ -116,11 +117,18 @@ pub(crate) fn versions() -> Result<()> {
     let servers = Servers { place: Place::within_reach(place)?, opened, refused };
     let tests = Tests::build()?;
     servers.refuse(&tests)?;
-    for version in servers.opened {
-        servers.run(&tests.store, *version, LEAST)?;
-    }
-    // What processes leave behind that die is looked at on the oldest alone.
-    servers.opened.first().map_or(Ok(()), |oldest| servers.run(&tests.boundary, *oldest, 3))
+    thread::scope(|scope| {
+        // What processes leave behind that die is looked at on the oldest alone, beside the rest: all of it
+        // waits more than it works.
+        let boundary = scope.spawn(|| match servers.opened.first() {
+            Some(oldest) => servers.run(&tests.boundary, *oldest, 3),
+            None => Ok(()),
+        });
+        for version in servers.opened {
+            servers.run(&tests.store, *version, LEAST)?;
+        }
+        boundary.join().map_err(|_| "what looks at the boundaries panicked")?
+    })
 }
 
 impl Servers {
@@ -131,7 +139,6 @@ impl Servers {
     /// All tests of a program, or all but those that lack something.
     fn run(&self, test: &Test, version: u32, least: u64) -> Result<()> {
         let mut command = test.command();
-        // They wait more than they work.
         command.args(["--test-threads", "4"]).env("STEADFAST_POSTGRES", self.programs(version));
         let copies = Command::new("pg_basebackup").arg("--version").output();
         let copies = copies.ok().and_then(|said| number(&String::from_utf8_lossy(&said.stdout)));
