@@ -75,6 +75,8 @@ pub(crate) struct Lane {
     link: Link,
     /// Setbacks of the transaction that is being tried.
     tries: u32,
+    /// How long it is tried to find out whether it was committed, before that is said not to be known.
+    pub(crate) patience: Duration,
     /// The desk, and the number of the last batch that was committed in its name, if that is known.
     pub(crate) last: Option<(i64, i64)>,
 }
@@ -82,7 +84,8 @@ pub(crate) struct Lane {
 impl Lane {
     /// Without a connection it makes one when it needs it.
     pub(crate) fn new(core: Arc<Core>, number: i16, conn: Option<Conn>) -> Lane {
-        Lane { link: Link::new(Arc::clone(&core), conn), core, number, tries: 0, last: None }
+        let (link, patience) = (Link::new(Arc::clone(&core), conn), core.options.patience);
+        Lane { link, core, number, tries: 0, patience, last: None }
     }
 
     pub(crate) async fn conn(&mut self) -> Result<Arc<Conn>, Setback> {
@@ -186,7 +189,7 @@ impl Lane {
         );
         self.last = None;
         self.link.lose("the connection was lost".into());
-        let limit = Instant::now() + self.core.options.patience;
+        let limit = Instant::now() + self.patience;
         let lost =
             |why: String| Error::Unknown(format!("the connection was lost during a commit: {why}"));
         loop {

@@ -106,15 +106,15 @@ pub(crate) struct Waiting {
     pub(crate) command: Box<dyn Command>,
     /// Roughly how many it writes.
     pub(crate) bytes: usize,
-    /// If it does not keep.
-    since: Option<Instant>,
+    since: Instant,
+    keeps: bool,
     pub(crate) insists: bool,
 }
 
 impl Waiting {
     /// Whether it was not made in the time in which it was wanted.
     pub(crate) fn is_late(&self, now: Instant, lease: Duration) -> bool {
-        self.since.is_some_and(|since| now.saturating_duration_since(since) > lease)
+        !self.keeps && now.saturating_duration_since(self.since) > lease
     }
 }
 
@@ -163,15 +163,15 @@ impl Queue {
     /// Puts a call in. The answer comes by the channel.
     pub(crate) fn put<A: Apply>(&self, apply: A) -> Result<oneshot::Receiver<Box<Call<A>>>> {
         let (reply, answer) = oneshot::channel();
-        let (bytes, since) = (apply.bytes(), (!apply.keeps()).then(Instant::now));
-        let insists = apply.insists();
+        let (bytes, since) = (apply.bytes(), Instant::now());
+        let (keeps, insists) = (apply.keeps(), apply.insists());
         let command = Box::new(Call { apply, outcome: None, reply: Some(reply) });
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
         }
         let before = state.is_worth_it();
-        state.waiting.push(Waiting { command, bytes, since, insists });
+        state.waiting.push(Waiting { command, bytes, since, keeps, insists });
         let now = state.is_worth_it();
         drop(state);
         if now && !before {
@@ -190,6 +190,31 @@ impl Queue {
             self.wake.notified().await;
         }
         !into.is_empty()
+    }
+
+    /// A writer that is at work has to wait, and the other need not wait for a crowd; or goes on.
+    pub(crate) fn rest(&self, rests: bool) {
+        let mut state = self.lock();
+        match rests {
+            true => state.busy -= 1,
+            false => state.busy += 1,
+        }
+        let now = rests && state.is_worth_it();
+        drop(state);
+        if now {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes out those who have waited for so long and do not insist.
+    pub(crate) fn who_waits(&self, longer_than: Duration) -> Vec<Waiting> {
+        let (mut state, now) = (self.lock(), Instant::now());
+        let waits = |waiting: &Waiting| {
+            !waiting.insists && now.saturating_duration_since(waiting.since) > longer_than
+        };
+        let (out, rest) = state.waiting.drain(..).partition(waits);
+        state.waiting = rest;
+        out
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -7,7 +7,11 @@
 //! There are two writers, so that one can be at work here while the other's batch is with the
 //! server. They are to each other as two processes are.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use steadfast_store::Error;
 
@@ -26,6 +30,9 @@ use crate::work::check_memory;
 const MOST: usize = 1024;
 /// or at this many bytes.
 const MOST_BYTES: usize = 4 << 20;
+
+/// How soon those are told who can't be served as long as nobody knows how a commit ended.
+const SOON: Duration = Duration::from_secs(2);
 
 pub(crate) struct Writer(pub(crate) Lane);
 
@@ -59,7 +66,7 @@ impl Writer {
                 true => self.attempt_by_heart(&mut batch, &needs).await,
                 false => self.attempt(&mut batch, &mut needs).await,
             };
-            let mut setback = match attempt {
+            let setback = match attempt {
                 Ok(()) => return answer(batch, || None),
                 Err(setback) => setback,
             };
@@ -68,18 +75,12 @@ impl Writer {
                 Setback::Doubtful => self.0.core.cards.drop_all(needs.keys.iter()),
                 _ => self.0.core.cards.forget(),
             }
-            let then = loop {
-                match self.0.recover(setback).await {
-                    Then::Unknown { desk, number, error } => {
-                        batch = self.who_insists(batch, &error);
-                        if batch.is_empty() {
-                            return;
-                        }
-                        self.0.fresh();
-                        setback = Setback::Lost { desk, number };
-                    }
-                    then => break then,
+            let then = match self.0.recover(setback).await {
+                Then::Unknown { desk, number, error } => {
+                    batch = self.who_insists(batch, &error);
+                    self.find_out(&mut batch, desk, number).await
                 }
+                then => then,
             };
             match then {
                 Then::Again => {}
@@ -95,6 +96,31 @@ impl Writer {
                 Then::Fail { error, .. } => return answer(batch, || Some(again(&error))),
             }
         }
+    }
+
+    /// Finds out whether a batch was committed, for those of it who insist. That may take as long as the database
+    /// is away: who comes meanwhile goes to the other writer, and if that has to wait as well is told so soon.
+    async fn find_out(&mut self, batch: &mut Vec<Waiting>, desk: i64, number: i64) -> Then {
+        let core = Arc::clone(&self.0.core);
+        core.queue.rest(true);
+        self.0.patience = SOON;
+        let then = loop {
+            if batch.is_empty() {
+                break Then::Committed;
+            }
+            self.0.fresh();
+            match self.0.recover(Setback::Lost { desk, number }).await {
+                Then::Unknown { error, .. } => {
+                    let unavailable = || Some(Error::Unavailable(error.to_string()));
+                    answer(core.queue.who_waits(SOON), unavailable);
+                    *batch = self.who_insists(std::mem::take(batch), &error);
+                }
+                then => break then,
+            }
+        };
+        self.0.patience = core.options.patience;
+        core.queue.rest(false);
+        then
     }
 
     /// Those who wait until it is known whether they were committed; the others are told that it is not.

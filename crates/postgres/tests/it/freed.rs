@@ -73,7 +73,7 @@ async fn set() -> (Store, Other) {
 
 /// Asked for before anything was freed.
 fn waited(name: &str) -> NewTask {
-    let dedup = Dedup { asked: since(600), ..Dedup::from("once") };
+    let dedup = Dedup { asked: since(8), ..Dedup::from("once") };
     NewTask { dedup: Some(dedup), ..task(name) }
 }
 

@@ -128,7 +128,17 @@ async fn a_turn_waits_until_it_is_known_what_became_of_it() {
         proxy.next_commit(fate, 0);
         proxy.then_refuse();
         let later = async {
-            tokio::time::sleep(Duration::from_millis(1500)).await;
+            while !proxy.met() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // Nobody can get through. Others are told so all the same.
+            proxy.freeze(true);
+            for n in 0..3 {
+                let begun = std::time::Instant::now();
+                let error = store.start(task(&format!("{fate:?}{n}"))).await.unwrap_err();
+                assert!(begun.elapsed() < Duration::from_secs(15), "{error:?}");
+            }
+            proxy.freeze(false);
             proxy.let_in();
         };
         let (turned, ()) = tokio::join!(store.turn(turn(lease, 2, "x")), later);
