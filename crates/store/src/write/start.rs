@@ -22,7 +22,7 @@ pub struct NewTask {
     pub owner: Option<Principal>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The task that starts it. For a child in a [`Turn`] the store fills in the key.
+    /// The task that starts it. For a child in a [`Turn`](crate::Turn) the store fills in the key.
     pub parent: Option<Parent>,
     /// By what it is known if it was asked for before.
     pub dedup: Option<Dedup>,
@@ -39,7 +39,7 @@ pub struct NewTask {
     /// When it may be removed, if it has a limit while it runs.
     pub expires: Option<Timestamp>,
     /// Hold it at once; otherwise it goes to the ready pile (or waits for `wake`). A child in a
-    /// [`Turn`] is never held.
+    /// [`Turn`](crate::Turn) is never held.
     pub hold: bool,
     /// What never changes.
     pub about: Vec<u8>,
