@@ -218,8 +218,9 @@ fn test() -> Result<()> {
         fetched.join().map_err(|_| "what fetches the programs of others panicked")?
     })?;
     schemas::schemas(&["--workspace", "--no-fail-fast"])?;
-    versions::versions()?;
     thread::scope(|scope| {
+        // They wait for servers most of the time.
+        let of_all_versions = scope.spawn(versions::versions);
         // The disk's part beside the network's. The same workload each time, so that a failure can be
         // told from a change; `cargo xtask crash` and `cargo xtask chaos` look further.
         let crashed = scope.spawn(|| {
@@ -231,6 +232,7 @@ fn test() -> Result<()> {
         });
         conformance::conformance()?;
         clients::clients(None)?;
+        of_all_versions.join().map_err(|_| "the tests of other versions panicked")??;
         crashed.join().map_err(|_| "the crash loop panicked")?
     })
 }
