@@ -186,6 +186,12 @@ fn task_error(error: CallError) -> RpcError {
             tracing::error!(%error, "a call on a task failed");
             RpcError::new(code::INTERNAL, "the store can't be reached; try again").status(503)
         }
+        // Who tries again finds out.
+        CallError::Store(error @ store::Error::Unknown(_)) => {
+            tracing::error!(%error, "it is not known what became of a call on a task");
+            RpcError::new(code::INTERNAL, "it is not known whether this was done; try again")
+                .status(503)
+        }
         error => {
             tracing::error!(%error, "a call on a task failed");
             RpcError::internal()
@@ -197,5 +203,23 @@ impl Client {
     /// Whether it is one of the protocol with tasks of its own kind, and has said so.
     pub(crate) fn follows_tasks(&self) -> bool {
         self.revision.is_stateless() && self.capabilities.tasks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever can try again is told so, by the status and by the text: a stream that has begun has no status.
+    #[test]
+    fn what_the_store_does_not_know_can_be_asked_again() {
+        for error in
+            [store::Error::Unknown("lost".into()), store::Error::Unavailable("away".into())]
+        {
+            let told = format!("{:?}", task_error(CallError::Store(error)));
+            assert!(told.contains("503") && told.contains("; try again"), "{told}");
+        }
+        let told = format!("{:?}", task_error(CallError::Store(store::Error::Corrupt("x".into()))));
+        assert!(!told.contains("503"), "{told}");
     }
 }
