@@ -12,6 +12,9 @@ use crate::{Error, check::Effect, world::now};
 /// How long a process that was in trouble may take to notice that it has lost something.
 const NOTICE: i64 = 2_000;
 
+/// How long a process that is told to stop may take to finish what it is at.
+pub(crate) const DRAIN: i64 = 1_000;
+
 /// How the processes fared.
 #[derive(Default)]
 pub(crate) struct Lives(Mutex<BTreeMap<u32, Life>>);
@@ -33,6 +36,12 @@ impl Lives {
     /// This process is about to be ended: from now on another may go on with what it is at.
     pub(crate) fn end(&self, life: u32) {
         self.all().entry(life).or_default().end = Some(now());
+    }
+
+    /// This process is told to stop: what it does not finish in its time another may do again, and nothing
+    /// before that.
+    pub(crate) fn told(&self, life: u32) {
+        self.all().entry(life).or_default().end = Some(now() + DRAIN);
     }
 
     /// This process is about to lose its lease, perhaps.

@@ -69,7 +69,7 @@ impl Process {
             world.kills.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // It finishes the steps that it is at, so that none runs again.
+        world.lives_of.told(self.life);
         self.signal("TERM").await;
         world.stops.fetch_add(1, Ordering::Relaxed);
         // While it goes it still answers, if only that it is going.

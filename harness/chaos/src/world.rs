@@ -15,7 +15,10 @@ use std::{
 use steadfast_postgres::testing::Server as Database;
 use tokio::process::Command;
 
-use crate::{book::Book, lives::Lives};
+use crate::{
+    book::Book,
+    lives::{DRAIN, Lives},
+};
 
 /// After this a replica that is not heard of is taken for dead: short, so that there are many who are.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
@@ -180,7 +183,7 @@ impl World {
         command
             .arg("--effects")
             .arg(self.effects())
-            .args(["--life", &life.to_string(), "--drain-seconds", "1"])
+            .args(["--life", &life.to_string(), "--drain-seconds", &(DRAIN / 1_000).to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .kill_on_drop(true);
