@@ -69,9 +69,8 @@ impl Bell {
 
     /// A batch was committed.
     pub(crate) fn ring(&self, batch: Option<Batch>, news: impl FnOnce() -> News) {
-        let company = self.company.load(Ordering::Acquire);
         // Put together before anybody has to wait for it.
-        let news = if company { news() } else { News::default() };
+        let news = if self.in_company() { news() } else { News::default() };
         let mut to_say = self.to_say();
         if let Some(Batch { desk, lane, number }) = batch {
             to_say.lanes.insert((desk, lane), number);
@@ -91,6 +90,10 @@ impl Bell {
     pub(crate) fn greet(&self) {
         self.hello.store(true, Ordering::Release);
         self.wake.notify_one();
+    }
+
+    pub(crate) fn in_company(&self) -> bool {
+        self.company.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_company(&self, company: bool) {

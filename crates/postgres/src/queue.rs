@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     error::Fault,
     lane::Cards,
-    work::{Done, Needs, Work},
+    work::{self, Needs, Work},
 };
 
 /// What a call that writes does. It may be done more than once, each time on rows as they were
@@ -25,7 +25,7 @@ pub(crate) trait Apply: Send + Sync + 'static {
     fn needs(&self, needs: &mut Needs, cards: &Cards);
 
     /// Does it. Nothing may have been changed when it is refused.
-    fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Self::Answer>;
+    fn apply<'b>(&'b self, work: &mut Work<'b>) -> work::Done<Self::Answer>;
 
     /// Roughly how many bytes it writes.
     fn bytes(&self) -> usize {
@@ -122,17 +122,36 @@ impl Waiting {
 /// they gain.
 const CROWD: usize = 96;
 
+/// Those whom a writer has just answered, and who will mostly come again at once.
+struct Awaited {
+    /// So many of them are worth a batch,
+    count: usize,
+    /// and fewer from then on.
+    until: Instant,
+}
+
 #[derive(Default)]
 struct State {
     waiting: Vec<Waiting>,
     /// Writers at work.
     busy: usize,
+    /// Whoever puts this here sees to it that the time is looked at when it is over.
+    awaited: Option<Awaited>,
     closed: bool,
 }
 
 impl State {
+    /// How many are worth a batch.
+    fn enough(&self) -> usize {
+        match &self.awaited {
+            _ if self.busy > 0 => CROWD,
+            Some(Awaited { count, until }) if Instant::now() < *until => *count,
+            _ => 1,
+        }
+    }
+
     fn is_worth_it(&self) -> bool {
-        self.waiting.len() >= if self.busy == 0 { 1 } else { CROWD }
+        self.waiting.len() >= self.enough()
     }
 
     /// Takes what is worth it, or nothing if nothing will come any more: what is left then is for
@@ -142,9 +161,17 @@ impl State {
         if worth_it {
             into.extend(self.waiting.drain(..));
             self.busy += 1;
+            self.awaited = None;
         }
         worth_it || self.closed
     }
+}
+
+/// What a writer has done when it comes again.
+pub(crate) struct Done {
+    pub(crate) answered: usize,
+    /// For so long it waits for most of them to come again.
+    pub(crate) gathers: Duration,
 }
 
 /// Commands on their way to the writers, in the order they came.
@@ -170,24 +197,41 @@ impl Queue {
         if state.closed {
             return Err(closed());
         }
-        let before = state.is_worth_it();
         state.waiting.push(Waiting { command, bytes, since, keeps, insists });
-        let now = state.is_worth_it();
+        let enough = state.waiting.len() == state.enough();
         drop(state);
-        if now && !before {
+        if enough {
             self.wake.notify_one();
         }
         Ok(answer)
     }
 
-    /// Waits until there is something worth a batch, and moves it behind `into`, which was done. A
-    /// writer that comes for the first time has done nothing. False if nothing will come any more.
-    pub(crate) async fn take(&self, into: &mut VecDeque<Waiting>, first: bool) -> bool {
-        if !first {
-            self.lock().busy -= 1;
+    /// Waits until there is something worth a batch, and moves it behind `into`, which was done. False if
+    /// nothing will come any more.
+    pub(crate) async fn take(&self, into: &mut VecDeque<Waiting>, done: Option<Done>) -> bool {
+        if let Some(Done { answered, gathers }) = done {
+            let mut state = self.lock();
+            state.busy -= 1;
+            let count = (answered * 3 / 4).min(CROWD);
+            let awaited = || Awaited { count, until: Instant::now() + gathers };
+            state.awaited = (count > 1 && !gathers.is_zero()).then(awaited);
         }
-        while !self.lock().drain(into) {
-            self.wake.notified().await;
+        loop {
+            let until = {
+                let mut state = self.lock();
+                if state.drain(into) {
+                    break;
+                }
+                state.awaited.as_ref().map(|awaited| awaited.until)
+            };
+            match until {
+                Some(until) => {
+                    // Whichever it is, it is looked at again.
+                    let _ = tokio::time::timeout_at(until.into(), self.wake.notified()).await;
+                    self.lock().awaited.take_if(|awaited| Instant::now() >= awaited.until);
+                }
+                None => self.wake.notified().await,
+            }
         }
         !into.is_empty()
     }
@@ -199,6 +243,7 @@ impl Queue {
             true => state.busy -= 1,
             false => state.busy += 1,
         }
+        state.awaited = None;
         let now = rests && state.is_worth_it();
         drop(state);
         if now {
@@ -238,4 +283,102 @@ impl Queue {
 
 pub(crate) fn closed() -> Error {
     Error::Unavailable("this handle is closed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        pin::pin,
+        task::{Context, Waker},
+    };
+
+    use super::*;
+    use crate::write::Nothing;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// A queue whose writer has answered so many, and what is on the way to it.
+    struct Desk(Queue, Vec<oneshot::Receiver<Box<Call<Nothing>>>>);
+
+    impl Desk {
+        fn new() -> Desk {
+            let queue = Queue::default();
+            queue.lock().busy = 1;
+            Desk(queue, Vec::new())
+        }
+
+        fn put(&mut self, count: usize) {
+            self.1.extend((0..count).map(|_| self.0.put(Nothing).unwrap()));
+        }
+    }
+
+    /// What a writer gets that does not wait, or that is woken by what is put in meanwhile.
+    fn taken(desk: &mut Desk, done: Done, puts: &[usize]) -> Option<usize> {
+        let queue = std::mem::take(&mut desk.0);
+        let mut into = VecDeque::new();
+        let ready = {
+            let mut take = pin!(queue.take(&mut into, Some(done)));
+            let mut poll = || take.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let mut ready = poll().is_ready();
+            for count in puts {
+                assert!(!ready);
+                desk.1.extend((0..*count).map(|_| queue.put(Nothing).unwrap()));
+                ready = poll().is_ready();
+            }
+            ready
+        };
+        ready.then_some(into.len())
+    }
+
+    #[tokio::test]
+    async fn alone_the_first_is_worth_a_batch() {
+        let mut desk = Desk::new();
+        desk.put(1);
+        let done = Done { answered: 100, gathers: Duration::ZERO };
+        assert_eq!(taken(&mut desk, done, &[]), Some(1));
+    }
+
+    #[tokio::test]
+    async fn most_of_those_who_were_answered_are_waited_for() {
+        let mut desk = Desk::new();
+        desk.put(1);
+        let done = Done { answered: 8, gathers: LONG };
+        assert_eq!(taken(&mut desk, done, &[4, 1]), Some(6));
+    }
+
+    #[tokio::test]
+    async fn no_more_than_a_crowd_is_waited_for() {
+        let done = Done { answered: 1000, gathers: LONG };
+        assert_eq!(taken(&mut Desk::new(), done, &[CROWD - 1, 1]), Some(CROWD));
+    }
+
+    #[tokio::test]
+    async fn who_comes_alone_is_not_made_to_wait() {
+        for answered in [0, 1, 2] {
+            let done = Done { answered, gathers: LONG };
+            assert_eq!(taken(&mut Desk::new(), done, &[1]), Some(1));
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_is_waited_for_longer_than_that() {
+        let (mut desk, mut into) = (Desk::new(), VecDeque::new());
+        desk.put(1);
+        let done = Done { answered: 8, gathers: Duration::from_millis(1) };
+        assert!(desk.0.take(&mut into, Some(done)).await);
+        assert_eq!(into.len(), 1);
+        // And who comes when that is over does not wait at all.
+        let queue = std::sync::Arc::new(desk.0);
+        let late = std::sync::Arc::clone(&queue);
+        let writer = tokio::spawn(async move {
+            let mut into = VecDeque::new();
+            let done = Done { answered: 8, gathers: Duration::from_millis(1) };
+            late.take(&mut into, Some(done)).await;
+            into.len()
+        });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let _answer = queue.put(Nothing).unwrap();
+        assert_eq!(writer.await.unwrap(), 1);
+    }
 }

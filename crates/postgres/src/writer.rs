@@ -19,7 +19,7 @@ use crate::{
     bell::Batch,
     conn::Conn,
     lane::{Lane, Setback, Then},
-    queue::Waiting,
+    queue::{Done, Waiting},
     work::{Begun, Needs, Work, load, new_keys, save, save_recalled},
 };
 
@@ -31,6 +31,9 @@ const MOST: usize = 1024;
 /// or at this many bytes.
 const MOST_BYTES: usize = 4 << 20;
 
+/// In company, for so long those are waited for who were just answered.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// How soon those are told who can't be served as long as nobody knows how a commit ended.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -41,8 +44,12 @@ impl Writer {
     pub(crate) async fn work(mut self) {
         let mut waiting = VecDeque::new();
         let core = Arc::clone(&self.0.core);
-        let mut first = true;
-        while core.queue.take(&mut waiting, std::mem::take(&mut first)).await {
+        let mut done = None;
+        while core.queue.take(&mut waiting, done).await {
+            // Alone, it is better that the database has something to do meanwhile. In company it has, and is
+            // asked less often so.
+            let gathers = if core.bell.in_company() { MOMENT } else { Duration::ZERO };
+            done = Some(Done { answered: waiting.len(), gathers });
             while !waiting.is_empty() {
                 self.commit(cut(&mut waiting)).await;
             }
