@@ -12,7 +12,7 @@ use crate::{
     Options,
     address::Shared,
     bell::{Batch, Bell},
-    conn::Conn,
+    conn::{Conn, Param},
     error::cause,
     health::Health,
     keys::Keys,
@@ -50,18 +50,20 @@ macro_rules! clock {
 }
 pub(crate) use clock;
 
-/// Takes a new desk with its writers. What lies on the one before and is bound to it is bound to this
-/// process as before: it lives. But nobody is waited for: who has such a task locked is taking it over.
+/// Takes a new desk with its writers. What lies on the one before and is bound to it, or to one that was taken
+/// and nobody knew, is bound to this process as before: it lives. But nobody is waited for: who has such a task
+/// locked is taking it over.
 pub(crate) const SIT_DOWN: &str = concat!(
     "WITH heard AS (",
     up!(),
     "), seat AS (
         INSERT INTO desk (n, until, lease, process)
-        SELECT nextval('desk_number'), clock_timestamp() + lease, lease, $2
+        SELECT $5::bigint, clock_timestamp() + lease, lease, $2
         FROM (SELECT $1::bigint * interval '1 ms') AS l (lease) RETURNING n
     ), bound AS (
         UPDATE task t SET bound = seat.n FROM seat, (
-            SELECT key FROM task WHERE desk = $3::bigint AND desk > 0 AND bound = $3::bigint
+            SELECT key FROM task
+            WHERE desk = $3::bigint AND desk > 0 AND bound = ANY($6::bigint[] || $3::bigint)
             FOR NO KEY UPDATE SKIP LOCKED) AS held
         WHERE t.key = held.key
     )
@@ -85,7 +87,8 @@ pub(crate) struct Core {
     /// blocks its own runtime must not cost the process its lease.
     pub(crate) runtime: Handle,
     desk: AtomicI64,
-    sitting_down: tokio::sync::Mutex<()>,
+    /// Desks of which it is not known whether they were taken: the answer was lost. Nobody sits there.
+    sitting_down: tokio::sync::Mutex<Vec<i64>>,
     /// The owner whose task was claimed last, so that the next claim begins with the next owner.
     served: Mutex<Option<String>>,
     /// This process is about to go: it writes nothing more but that it gives everything back, and is not
@@ -100,7 +103,8 @@ impl Core {
         conn: &Conn,
         runtime: Handle,
     ) -> std::result::Result<Arc<Core>, tokio_postgres::Error> {
-        let desk = sit_down(conn, &options, None).await?;
+        let number = desk_number(conn).await?;
+        let desk = sit_down(conn, &options, number, None, &[]).await?;
         let locks = Locks::of(&options.schema);
         Ok(Arc::new(Core {
             bell: Bell::default(),
@@ -143,12 +147,14 @@ impl Core {
     /// it, and the rest can go on. Does nothing if that was done already. A handle that is closed has
     /// nothing to go on with.
     pub(crate) async fn found_dead(&self, dead: i64, conn: &Conn) -> Result<()> {
-        let _alone = self.sitting_down.lock().await;
+        let mut unsure = self.sitting_down.lock().await;
         if self.desk() != dead {
             return Ok(());
         }
         // Others wait for this, and may have found a server that answers.
-        match tokio::time::timeout(self.options.lease, self.sit_down_anew(dead, conn)).await {
+        match tokio::time::timeout(self.options.lease, self.sit_down_anew(dead, &mut unsure, conn))
+            .await
+        {
             Ok(done) => done,
             Err(_) => {
                 conn.give_up();
@@ -157,16 +163,21 @@ impl Core {
         }
     }
 
-    async fn sit_down_anew(&self, dead: i64, conn: &Conn) -> Result<()> {
+    async fn sit_down_anew(&self, dead: i64, unsure: &mut Vec<i64>, conn: &Conn) -> Result<()> {
         if self.is_closed() {
             return Err(Error::Unavailable("this handle is closed, and its desk is dead".into()));
         }
         // What goes on elsewhere must not go on here, however long this process was away. Looked at before, so
         // that no desk is taken in vain, and after, as when a store is opened.
         self.refuse_moved(conn).await?;
-        let desk = sit_down(conn, &self.options, Some(dead)).await.map_err(|e| {
-            Error::Unavailable(format!("this process was taken for dead: {}", cause(&e)))
-        })?;
+        let failed =
+            |e| Error::Unavailable(format!("this process was taken for dead: {}", cause(&e)));
+        let number = desk_number(conn).await.map_err(failed)?;
+        // Itself among them: nothing is bound to it yet.
+        unsure.push(number);
+        let desk = sit_down(conn, &self.options, number, Some(dead), unsure).await;
+        let desk = desk.map_err(failed)?;
+        unsure.clear();
         if let Err(error) = self.refuse_moved(conn).await {
             stand_up(conn, desk).await;
             return Err(error);
@@ -205,15 +216,24 @@ impl Core {
     }
 }
 
+/// The number of a new desk. It is fetched before, so that it is known also to who gets no answer when he takes it.
+async fn desk_number(conn: &Conn) -> std::result::Result<i64, tokio_postgres::Error> {
+    let rows = conn.query("SELECT nextval('desk_number')", &[]).await?;
+    rows.first().map_or(Ok(0), |row| row.try_get(0))
+}
+
 async fn sit_down(
     conn: &Conn,
     options: &Options,
+    number: i64,
     before: Option<i64>,
+    unsure: &[i64],
 ) -> std::result::Result<i64, tokio_postgres::Error> {
     let lease = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
     let process = process();
     let last = i64::from(crate::join::lanes(options).end - 1);
-    let row = conn.query(SIT_DOWN, &[&lease, &process, &before, &last]).await?;
+    let params: &[Param<'_>] = &[&lease, &process, &before, &last, &number, &unsure];
+    let row = conn.query(SIT_DOWN, params).await?;
     row.first().map_or(Ok(0), |row| row.try_get(0))
 }
 

@@ -173,6 +173,34 @@ async fn a_commit_that_is_found_after_the_lease_is_no_leave_to_go_on() {
     assert_ne!(one.desk(), old, "it goes on at another desk");
 }
 
+/// A process that was taken for dead takes another desk, and may not hear that it did. What is bound to the process
+/// is not bound to that desk, where nobody sits.
+#[tokio::test]
+async fn what_is_bound_to_a_process_is_not_left_at_a_desk_that_it_does_not_know_of() {
+    let server = testing::shared().unwrap();
+    let proxy = Proxy::to(server.port()).await;
+    // So long that no heartbeat comes in between.
+    let options = server.options().lease(Duration::from_secs(600));
+    let behind = options.at(server.url_by(proxy.port)).lease(Duration::from_secs(600));
+    let (store, beside) = (behind.open().await.unwrap(), options.clone().open().await.unwrap());
+    store.start(NewTask { bound: true, ..task("a") }).await.unwrap();
+    let old = store.desk();
+    for _ in 0..2 {
+        proxy.next_seat_is_lost();
+        testing::expire(&options, old).await.unwrap();
+        while !proxy.met() {
+            let _ = store.start(task("b")).await;
+        }
+        assert_eq!(store.desk(), old);
+        let bound = beside.get(operator(), id("a")).await.unwrap().bound;
+        assert_ne!(bound, Some(old), "it was taken");
+    }
+    held(&store, "c").await;
+    assert_ne!(store.desk(), old);
+    let bound = beside.get(operator(), id("a")).await.unwrap().bound;
+    assert_eq!(bound, Some(store.desk()));
+}
+
 /// PostgreSQL has no room for notices if somebody listens and does not hear, and says so at the commit.
 #[tokio::test]
 async fn a_desk_is_given_back_also_if_nobody_can_be_told() {

@@ -11,6 +11,14 @@ use tokio::{
     sync::watch,
 };
 
+/// What it happens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Commit,
+    /// A statement by which a process takes a desk.
+    Seat,
+}
+
 /// What happens to the next commit that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -24,7 +32,7 @@ pub(crate) enum Fate {
 
 #[derive(Default)]
 struct Plan {
-    next: Mutex<Option<Fate>>,
+    next: Mutex<Option<(What, Fate)>>,
     /// How many commits to let pass before.
     skip: AtomicU32,
     met: AtomicBool,
@@ -65,7 +73,12 @@ impl Proxy {
     /// From now on, after `skip` commits, this happens to one.
     pub(crate) fn next_commit(&self, fate: Fate, skip: u32) {
         self.plan.skip.store(skip, Ordering::SeqCst);
-        *self.plan.next.lock().unwrap() = Some(fate);
+        *self.plan.next.lock().unwrap() = Some((What::Commit, fate));
+    }
+
+    /// The answer to the next who takes a desk is lost with the connection.
+    pub(crate) fn next_seat_is_lost(&self) {
+        *self.plan.next.lock().unwrap() = Some((What::Seat, Fate::AnswerLost));
     }
 
     /// Whoever is not connected when that happens stays out.
@@ -102,8 +115,9 @@ async fn carry(client: TcpStream, server: TcpStream, plan: Arc<Plan>) {
         while let Ok(n @ 1..) = from_server.read(&mut buffer).await {
             thaw(&plan_down).await;
             if muted_down.load(Ordering::SeqCst) {
-                // Until the answer to the commit, which comes in one piece: then it is done.
-                match buffer[..n].windows(7).any(|part| part == b"COMMIT\0") {
+                // Until the answer, which comes in one piece: then it is done.
+                let done = |part: &[u8]| part == b"COMMIT\0" || part == b"INSERT ";
+                match buffer[..n].windows(7).any(done) {
                     true => return,
                     false => continue,
                 }
@@ -119,10 +133,7 @@ async fn carry(client: TcpStream, server: TcpStream, plan: Arc<Plan>) {
         let mut buffer = vec![0; 65_536];
         while let Some(chunk) = read(&mut from_client, &mut buffer).await {
             thaw(&plan_up).await;
-            let fate = match reader.commits(chunk) {
-                true => fate(&plan_up),
-                false => None,
-            };
+            let fate = reader.finds(chunk).and_then(|what| fate(&plan_up, what));
             match fate {
                 None => {}
                 Some(Fate::AnswerLost) => muted.store(true, Ordering::SeqCst),
@@ -156,9 +167,9 @@ async fn thaw(plan: &Plan) {
     let _ = frozen.wait_for(|frozen| !*frozen).await;
 }
 
-fn fate(plan: &Plan) -> Option<Fate> {
+fn fate(plan: &Plan, what: What) -> Option<Fate> {
     let mut next = plan.next.lock().unwrap();
-    (*next)?;
+    (*next).filter(|(next, _)| *next == what)?;
     if plan.skip.load(Ordering::SeqCst) > 0 {
         plan.skip.fetch_sub(1, Ordering::SeqCst);
         return None;
@@ -167,7 +178,7 @@ fn fate(plan: &Plan) -> Option<Fate> {
         plan.refuse.store(true, Ordering::SeqCst);
     }
     plan.met.store(true, Ordering::SeqCst);
-    next.take()
+    next.take().map(|(_, fate)| fate)
 }
 
 async fn read<'b>(from: &mut OwnedReadHalf, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
@@ -175,20 +186,20 @@ async fn read<'b>(from: &mut OwnedReadHalf, buffer: &'b mut [u8]) -> Option<&'b 
     Some(&buffer[..n])
 }
 
-/// Finds commits among a client's messages.
+/// Finds among a client's messages what something may happen to.
 #[derive(Default)]
 struct Reader {
     begun: bool,
     rest: Vec<u8>,
-    /// The names of the prepared statement that commits.
-    names: Vec<Vec<u8>>,
+    /// The names of the prepared statements that do it.
+    names: Vec<(Vec<u8>, What)>,
 }
 
 impl Reader {
-    /// Whether there is one in this part of the stream.
-    fn commits(&mut self, chunk: &[u8]) -> bool {
+    /// What there is in this part of the stream.
+    fn finds(&mut self, chunk: &[u8]) -> Option<What> {
         self.rest.extend_from_slice(chunk);
-        let mut found = false;
+        let mut found = None;
         loop {
             // The first message has no letter in front.
             let head = if self.begun { 1 } else { 0 };
@@ -199,22 +210,30 @@ impl Reader {
             }
             let message: Vec<u8> = self.rest.drain(..head + length).collect();
             if std::mem::replace(&mut self.begun, true) {
-                found |= self.message(message[0], &message[5..]);
+                found = found.or(self.message(message[0], &message[5..]));
             }
         }
     }
 
-    fn message(&mut self, letter: u8, body: &[u8]) -> bool {
+    fn message(&mut self, letter: u8, body: &[u8]) -> Option<What> {
         let mut words = body.split(|byte| *byte == 0);
         let (first, second) = (words.next().unwrap_or(b""), words.next().unwrap_or(b""));
         match letter {
-            b'P' if second == b"COMMIT" => {
-                self.names.push(first.to_vec());
-                false
+            b'P' => {
+                self.names.extend(what(second).map(|what| (first.to_vec(), what)));
+                None
             }
-            b'B' => self.names.iter().any(|name| name == second),
-            b'Q' => first == b"COMMIT",
-            _ => false,
+            b'B' => self.names.iter().find(|(name, _)| name == second).map(|(_, what)| *what),
+            b'Q' => what(first),
+            _ => None,
         }
+    }
+}
+
+fn what(sql: &[u8]) -> Option<What> {
+    match sql {
+        b"COMMIT" => Some(What::Commit),
+        _ if sql.windows(16).any(|part| part == b"INSERT INTO desk") => Some(What::Seat),
+        _ => None,
     }
 }
