@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_crash::{
     Ledger,
-    check::{self, Expect},
+    check::{self, Expect, LostLeases},
     driver::{self, Job},
     workload,
 };
@@ -41,7 +41,7 @@ async fn workload(seed: u64) -> Vec<String> {
         let row = store.state("global".into(), "count".into()).await.unwrap();
         counter = row.value.map_or(0, |v| String::from_utf8(v).unwrap().parse().unwrap());
     }
-    let expect = Expect { seed, tasks: TASKS, counter, lost_leases: false };
+    let expect = Expect { seed, tasks: TASKS, counter, lost_leases: LostLeases::Never };
     check::check(&ledger.entries(), expect)
 }
 

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_crash::{
     Bent, Ledger, Mutant, Rng,
-    check::{self, Expect},
+    check::{self, Expect, LostLeases},
     driver::{self, Job},
     workload,
 };
@@ -75,7 +75,7 @@ impl Scenario {
     }
 
     fn expect(&self, counter: u64) -> Expect {
-        Expect { seed: self.seed, tasks: TASKS, counter, lost_leases: true }
+        Expect { seed: self.seed, tasks: TASKS, counter, lost_leases: LostLeases::Perhaps }
     }
 }
 

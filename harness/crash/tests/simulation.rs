@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_crash::{
     Bent, Faults, Ledger, Mutant, Rng,
-    check::{self, Expect},
+    check::{self, Expect, LostLeases},
     driver::{self, Job},
     workload,
 };
@@ -100,7 +100,10 @@ impl Scenario {
             seed: self.seed,
             tasks: self.tasks,
             counter: text.parse().unwrap(),
-            lost_leases: self.zombies || self.leased,
+            lost_leases: match self.zombies || self.leased {
+                true => LostLeases::Perhaps,
+                false => LostLeases::Never,
+            },
         };
         check::check(&ledger.entries(), expect)
     }

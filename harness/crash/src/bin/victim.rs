@@ -59,6 +59,10 @@ struct Args {
 #[allow(clippy::print_stdout)] // What it prints is what the supervisor reads.
 async fn main() -> Result<(), Error> {
     let args = Args::parse();
+    // Whoever checks what was done wants to know who lost a lease.
+    let log =
+        tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN);
+    log.with_ansi(false).with_writer(std::io::stderr).init();
     if args.undead {
         steadfast_postgres::mutants::undie();
     }

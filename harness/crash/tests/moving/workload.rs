@@ -8,7 +8,7 @@ use std::{
 
 use steadfast_crash::{
     Ledger, Place,
-    check::{Expect, check},
+    check::{Expect, LostLeases, check},
 };
 use steadfast_store::moving::{Reader, Writer};
 
@@ -89,7 +89,7 @@ async fn what_was_killed_on_one_store_and_moved_is_finished_on_another_with_exac
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
 
     let counter = String::from_utf8(stdout).unwrap().trim().parse().unwrap();
-    let expect = Expect { seed: SEED, tasks: TASKS, counter, lost_leases: false };
+    let expect = Expect { seed: SEED, tasks: TASKS, counter, lost_leases: LostLeases::Never };
     let entries = Ledger::read(&ledger).unwrap();
     let lives: std::collections::BTreeSet<u32> = entries.iter().map(|entry| entry.life).collect();
     assert_eq!(lives.len(), 3, "each life did something");
