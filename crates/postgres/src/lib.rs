@@ -28,6 +28,7 @@
 //! * `schema` has the tables.
 
 mod address;
+mod answer;
 mod bell;
 mod conn;
 mod core;

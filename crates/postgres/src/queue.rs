@@ -7,7 +7,10 @@ use std::{
 };
 
 use steadfast_store::{Error, Result};
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, oneshot},
+};
 
 use crate::{
     error::Fault,
@@ -109,6 +112,8 @@ pub(crate) struct Waiting {
     since: Instant,
     keeps: bool,
     pub(crate) insists: bool,
+    /// Where its caller waits for the answer.
+    pub(crate) home: Option<Handle>,
 }
 
 impl Waiting {
@@ -192,12 +197,13 @@ impl Queue {
         let (reply, answer) = oneshot::channel();
         let (bytes, since) = (apply.bytes(), Instant::now());
         let (keeps, insists) = (apply.keeps(), apply.insists());
+        let home = Handle::try_current().ok();
         let command = Box::new(Call { apply, outcome: None, reply: Some(reply) });
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
         }
-        state.waiting.push(Waiting { command, bytes, since, keeps, insists });
+        state.waiting.push(Waiting { command, bytes, since, keeps, insists, home });
         let enough = state.waiting.len() == state.enough();
         drop(state);
         if enough {

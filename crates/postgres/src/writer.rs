@@ -16,6 +16,7 @@ use std::{
 use steadfast_store::Error;
 
 use crate::{
+    answer::{answer, answer_at_home},
     bell::Batch,
     conn::Conn,
     lane::{Lane, Setback, Then},
@@ -74,6 +75,8 @@ impl Writer {
                 false => self.attempt(&mut batch, &mut needs).await,
             };
             let setback = match attempt {
+                // Alone, this thread mostly has a processor to itself, and answers while they are at it already.
+                Ok(()) if self.0.core.bell.in_company() => return answer_at_home(batch),
                 Ok(()) => return answer(batch, || None),
                 Err(setback) => setback,
             };
@@ -274,10 +277,6 @@ fn cut(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {
         count += 1;
     }
     waiting.drain(..count).collect()
-}
-
-fn answer(batch: Vec<Waiting>, why: impl Fn() -> Option<Error>) {
-    batch.into_iter().for_each(|waiting| waiting.command.answer(why()));
 }
 
 /// The same error once more.
