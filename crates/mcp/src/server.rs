@@ -174,7 +174,7 @@ impl Server {
         self
     }
 
-    /// A key that callers' [credentials](Identity::credential) are encrypted with before they are stored.
+    /// A key that callers' [credentials](crate::Identity::credential) are encrypted with before they are stored.
     /// Keep it out of the store, and out of its backups.
     ///
     /// The first encrypts, all decrypt: to change it, put the new one before the old, and take the old
