@@ -20,15 +20,15 @@ pub(crate) fn answer_at_home(batch: Vec<Waiting>) {
     let at_home = |waiting: &Waiting| waiting.home.as_ref().is_some_and(|at| at.id() == home.id());
     // Who waits elsewhere does not depend on that runtime, which may do nothing any more.
     let (here, elsewhere) = batch.into_iter().partition(at_home);
-    let done = Done(here);
-    home.spawn(async move { drop(done) });
+    let told = Told(here);
+    home.spawn(async move { drop(told) });
     answer(elsewhere, || None);
 }
 
 /// Those who are told that they were done when this is dropped: also by a runtime that takes nothing more.
-struct Done(Vec<Waiting>);
+struct Told(Vec<Waiting>);
 
-impl Drop for Done {
+impl Drop for Told {
     fn drop(&mut self) {
         answer(std::mem::take(&mut self.0), || None);
     }

@@ -15,7 +15,7 @@ use tokio::{
 use crate::{
     error::Fault,
     lane::Cards,
-    work::{self, Needs, Work},
+    work::{Done, Needs, Work},
 };
 
 /// What a call that writes does. It may be done more than once, each time on rows as they were
@@ -28,7 +28,7 @@ pub(crate) trait Apply: Send + Sync + 'static {
     fn needs(&self, needs: &mut Needs, cards: &Cards);
 
     /// Does it. Nothing may have been changed when it is refused.
-    fn apply<'b>(&'b self, work: &mut Work<'b>) -> work::Done<Self::Answer>;
+    fn apply<'b>(&'b self, work: &mut Work<'b>) -> Done<Self::Answer>;
 
     /// Roughly how many bytes it writes.
     fn bytes(&self) -> usize {
@@ -172,9 +172,9 @@ impl State {
     }
 }
 
-/// What a writer has done when it comes again.
-pub(crate) struct Done {
-    pub(crate) answered: usize,
+/// Those whom a writer has answered when it comes again.
+pub(crate) struct Answered {
+    pub(crate) count: usize,
     /// For so long it waits for most of them to come again.
     pub(crate) gathers: Duration,
 }
@@ -214,11 +214,15 @@ impl Queue {
 
     /// Waits until there is something worth a batch, and moves it behind `into`, which was done. False if
     /// nothing will come any more.
-    pub(crate) async fn take(&self, into: &mut VecDeque<Waiting>, done: Option<Done>) -> bool {
-        if let Some(Done { answered, gathers }) = done {
+    pub(crate) async fn take(
+        &self,
+        into: &mut VecDeque<Waiting>,
+        answered: Option<Answered>,
+    ) -> bool {
+        if let Some(Answered { count, gathers }) = answered {
             let mut state = self.lock();
             state.busy -= 1;
-            let count = (answered * 3 / 4).min(CROWD);
+            let count = (count * 3 / 4).min(CROWD);
             let awaited = || Awaited { count, until: Instant::now() + gathers };
             state.awaited = (count > 1 && !gathers.is_zero()).then(awaited);
         }
@@ -304,14 +308,14 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// A queue whose writer has answered so many, and what is on the way to it.
-    struct Desk(Queue, Vec<oneshot::Receiver<Box<Call<Nothing>>>>);
+    /// A queue whose writer is at work, and those who wait for an answer.
+    struct Site(Queue, Vec<oneshot::Receiver<Box<Call<Nothing>>>>);
 
-    impl Desk {
-        fn new() -> Desk {
+    impl Site {
+        fn new() -> Site {
             let queue = Queue::default();
             queue.lock().busy = 1;
-            Desk(queue, Vec::new())
+            Site(queue, Vec::new())
         }
 
         fn put(&mut self, count: usize) {
@@ -320,16 +324,16 @@ mod tests {
     }
 
     /// What a writer gets that does not wait, or that is woken by what is put in meanwhile.
-    fn taken(desk: &mut Desk, done: Done, puts: &[usize]) -> Option<usize> {
-        let queue = std::mem::take(&mut desk.0);
+    fn taken(site: &mut Site, answered: Answered, puts: &[usize]) -> Option<usize> {
+        let queue = std::mem::take(&mut site.0);
         let mut into = VecDeque::new();
         let ready = {
-            let mut take = pin!(queue.take(&mut into, Some(done)));
+            let mut take = pin!(queue.take(&mut into, Some(answered)));
             let mut poll = || take.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let mut ready = poll().is_ready();
             for count in puts {
                 assert!(!ready);
-                desk.1.extend((0..*count).map(|_| queue.put(Nothing).unwrap()));
+                site.1.extend((0..*count).map(|_| queue.put(Nothing).unwrap()));
                 ready = poll().is_ready();
             }
             ready
@@ -339,48 +343,48 @@ mod tests {
 
     #[tokio::test]
     async fn alone_the_first_is_worth_a_batch() {
-        let mut desk = Desk::new();
-        desk.put(1);
-        let done = Done { answered: 100, gathers: Duration::ZERO };
-        assert_eq!(taken(&mut desk, done, &[]), Some(1));
+        let mut site = Site::new();
+        site.put(1);
+        let answered = Answered { count: 100, gathers: Duration::ZERO };
+        assert_eq!(taken(&mut site, answered, &[]), Some(1));
     }
 
     #[tokio::test]
     async fn most_of_those_who_were_answered_are_waited_for() {
-        let mut desk = Desk::new();
-        desk.put(1);
-        let done = Done { answered: 8, gathers: LONG };
-        assert_eq!(taken(&mut desk, done, &[4, 1]), Some(6));
+        let mut site = Site::new();
+        site.put(1);
+        let answered = Answered { count: 8, gathers: LONG };
+        assert_eq!(taken(&mut site, answered, &[4, 1]), Some(6));
     }
 
     #[tokio::test]
     async fn no_more_than_a_crowd_is_waited_for() {
-        let done = Done { answered: 1000, gathers: LONG };
-        assert_eq!(taken(&mut Desk::new(), done, &[CROWD - 1, 1]), Some(CROWD));
+        let answered = Answered { count: 1000, gathers: LONG };
+        assert_eq!(taken(&mut Site::new(), answered, &[CROWD - 1, 1]), Some(CROWD));
     }
 
     #[tokio::test]
     async fn who_comes_alone_is_not_made_to_wait() {
-        for answered in [0, 1, 2] {
-            let done = Done { answered, gathers: LONG };
-            assert_eq!(taken(&mut Desk::new(), done, &[1]), Some(1));
+        for count in [0, 1, 2] {
+            let answered = Answered { count, gathers: LONG };
+            assert_eq!(taken(&mut Site::new(), answered, &[1]), Some(1));
         }
     }
 
     #[tokio::test]
     async fn nobody_is_waited_for_longer_than_that() {
-        let (mut desk, mut into) = (Desk::new(), VecDeque::new());
-        desk.put(1);
-        let done = Done { answered: 8, gathers: Duration::from_millis(1) };
-        assert!(desk.0.take(&mut into, Some(done)).await);
+        let (mut site, mut into) = (Site::new(), VecDeque::new());
+        site.put(1);
+        let answered = Answered { count: 8, gathers: Duration::from_millis(1) };
+        assert!(site.0.take(&mut into, Some(answered)).await);
         assert_eq!(into.len(), 1);
         // And who comes when that is over does not wait at all.
-        let queue = std::sync::Arc::new(desk.0);
+        let queue = std::sync::Arc::new(site.0);
         let late = std::sync::Arc::clone(&queue);
         let writer = tokio::spawn(async move {
             let mut into = VecDeque::new();
-            let done = Done { answered: 8, gathers: Duration::from_millis(1) };
-            late.take(&mut into, Some(done)).await;
+            let answered = Answered { count: 8, gathers: Duration::from_millis(1) };
+            late.take(&mut into, Some(answered)).await;
             into.len()
         });
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -20,7 +20,7 @@ use crate::{
     bell::Batch,
     conn::Conn,
     lane::{Lane, Setback, Then},
-    queue::{Done, Waiting},
+    queue::{Answered, Waiting},
     work::{Begun, Needs, Work, load, new_keys, save, save_recalled},
 };
 
@@ -45,12 +45,12 @@ impl Writer {
     pub(crate) async fn work(mut self) {
         let mut waiting = VecDeque::new();
         let core = Arc::clone(&self.0.core);
-        let mut done = None;
-        while core.queue.take(&mut waiting, done).await {
+        let mut answered = None;
+        while core.queue.take(&mut waiting, answered).await {
             // Alone, it is better that the database has something to do meanwhile. In company it has, and is
             // asked less often so.
             let gathers = if core.bell.in_company() { MOMENT } else { Duration::ZERO };
-            done = Some(Done { answered: waiting.len(), gathers });
+            answered = Some(Answered { count: waiting.len(), gathers });
             while !waiting.is_empty() {
                 self.commit(cut(&mut waiting)).await;
             }

@@ -101,9 +101,7 @@ impl Run {
         }
         Ok(wrong)
     }
-}
 
-impl Run {
     /// The lives that say that they lost a lease. Another version may not say so, and is taken at its worst.
     fn lost_leases(&self) -> Result<LostLeases, Error> {
         if !self.args.postgres {
