@@ -126,8 +126,8 @@ pub(crate) struct Call {
     pub(crate) resumes: u64,
     /// Requests made again.
     pub(crate) repeats: u64,
-    /// When, if that is what matters.
-    pub(crate) repeated: Vec<i64>,
+    /// When requests of its came to a process, if that is what matters.
+    pub(crate) came: Vec<i64>,
     /// The last progress heard.
     progress: f64,
     /// What is wrong with it.
@@ -162,7 +162,7 @@ impl Book {
             survives,
             resumes: 0,
             repeats: 0,
-            repeated: Vec::new(),
+            came: Vec::new(),
             progress: f64::NEG_INFINITY,
             wrong: Vec::new(),
         };

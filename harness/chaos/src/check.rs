@@ -100,8 +100,8 @@ impl Case<'_> {
 
     /// A request that is made again is the same call. Only the id of a request is free again when its
     /// answer was sent, and a server can't know that it was lost after that; but then the one before
-    /// has ended, and its client has made the request once more after that. A copy from before, that waited
-    /// in a process that stood still or was cut off, does nothing.
+    /// has ended, and a copy of the request has come to a process after that. One that came before, and
+    /// waited in a process that stood still or was cut off, does nothing.
     fn check_count(&self, wrong: &mut Vec<String>) {
         let again = matches!(self.call.kind, Kind::Resumes(_) | Kind::Repeats(_));
         for pair in self.tasks.windows(2) {
@@ -109,8 +109,8 @@ impl Case<'_> {
             let begun = self.take_ups.first(pair[1].info.id.as_str());
             let begun = begun.unwrap_or(pair[1].info.created.0);
             let ended = pair[0].info.ended.map_or(i64::MAX, |ended| ended.0);
-            let asked = self.call.repeated.iter().any(|at| (ended..=begun).contains(at));
-            if !again || !asked {
+            let came = self.call.came.iter().any(|at| (ended..=begun).contains(at));
+            if !again || !came {
                 wrong.push(format!("it ran twice: {} and {}", pair[0].info.id, pair[1].info.id));
             }
         }

@@ -77,18 +77,22 @@ pub(crate) async fn run(world: Arc<World>, listener: TcpListener) {
         let to = world.next_server();
         let world = world.clone();
         tokio::spawn(async move {
-            pass(client, to.map(|to| to.address), fate).await;
+            if let Some(to) = to {
+                let comes = || world.comes(from.port(), to.life);
+                pass(client, to.address, fate, comes).await;
+            }
             world.closed(from.port(), to.map(|to| to.life));
         });
     }
 }
 
-async fn pass(client: TcpStream, to: Option<SocketAddr>, fate: Fate) -> Option<()> {
+/// Says when something of the client's is about to be passed on whole.
+async fn pass(client: TcpStream, to: SocketAddr, fate: Fate, comes: impl FnMut()) -> Option<()> {
     if fate.refused {
         return None;
     }
     sleep(fate.delay).await;
-    let server = TcpStream::connect(to?).await.ok()?;
+    let server = TcpStream::connect(to).await.ok()?;
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     if fate.reset {
         // What was not delivered yet is thrown away, and the other side gets an error.
@@ -102,8 +106,8 @@ async fn pass(client: TcpStream, to: Option<SocketAddr>, fate: Fate) -> Option<(
             None => std::future::pending().await,
         }
     };
-    let mut up = Box::pin(copy(from_client, to_server, fate.cut[0], None));
-    let mut down = Box::pin(copy(from_server, to_client, fate.cut[1], fate.stall));
+    let mut up = Box::pin(copy(from_client, to_server, fate.cut[0], None, comes));
+    let mut down = Box::pin(copy(from_server, to_client, fate.cut[1], fate.stall, || {}));
     // However one direction ends, the connection does: no client here closes only one.
     tokio::select! {
         () = &mut up => {
@@ -129,6 +133,7 @@ async fn copy(
     mut to: impl AsyncWrite + Unpin,
     cut: Option<u64>,
     mut stall: Option<(u64, Duration)>,
+    mut comes: impl FnMut(),
 ) {
     let mut passed = 0;
     let mut buffer = vec![0; 4_096];
@@ -141,6 +146,9 @@ async fn copy(
             sleep(long).await;
         }
         let most = cut.map_or(read, |cut| read.min(cut.saturating_sub(passed)));
+        if most == read {
+            comes();
+        }
         if to.write_all(&buffer[..most as usize]).await.is_err() {
             return;
         }

@@ -32,6 +32,15 @@ pub(crate) struct Serving {
     pub(crate) life: u32,
 }
 
+/// What is to be known of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Watch {
+    /// When it is closed: the call of this number ends with it.
+    Ends(u64),
+    /// When a request for the call of this number comes to a process, which may be long after it was sent.
+    Comes(u64),
+}
+
 pub(crate) struct World {
     /// Fixes what clients do, what becomes of connections and when the server dies.
     pub(crate) seed: u64,
@@ -48,8 +57,8 @@ pub(crate) struct World {
     servers: Mutex<BTreeMap<usize, Serving>>,
     /// Connections that were passed on, each to the next of them.
     passed: AtomicUsize,
-    /// The calls that end with their connection, by its port.
-    watched: Mutex<BTreeMap<u16, u64>>,
+    /// The connections of which something is to be known, by their ports.
+    watched: Mutex<BTreeMap<u16, Watch>>,
     /// No more faults, and no new calls.
     calm: AtomicBool,
     lives: AtomicU32,
@@ -127,15 +136,28 @@ impl World {
         };
     }
 
-    /// Wants to know when the connection from this port is closed on the side of the server.
-    pub(crate) fn watch(&self, port: u16, number: u64) {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(port, number);
+    fn watched(&self) -> MutexGuard<'_, BTreeMap<u16, Watch>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is, and this process had it.
+    /// Wants to know this of the connection from this port.
+    pub(crate) fn watch(&self, port: u16, watch: Watch) {
+        self.watched().insert(port, watch);
+    }
+
+    /// What its client has sent is about to be passed on to this process.
+    pub(crate) fn comes(&self, port: u16, life: u32) {
+        let watched = self.watched().get(&port).copied();
+        if let Some(Watch::Comes(number)) = watched {
+            self.book.note(number, format!("comes to life {life}"));
+            self.book.change(number, |call| call.came.push(now()));
+        }
+    }
+
+    /// It is closed on the side of the server, and this process had it.
     pub(crate) fn closed(&self, port: u16, life: Option<u32>) {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
-        if let Some(number) = watched {
+        let watched = self.watched().remove(&port);
+        if let Some(Watch::Ends(number)) = watched {
             self.book.note(number, "its connection is closed");
             self.book.change(number, |call| (call.closed, call.life) = (Some(now()), life));
         }

@@ -8,7 +8,7 @@ use super::{Client, accept, is_away, request};
 use crate::{
     book::{Kind, Tool},
     wire::{self, Broken, Response},
-    world::now,
+    world::Watch,
 };
 
 pub(super) struct Session {
@@ -53,10 +53,20 @@ impl Session {
         more: &[(&str, &str)],
         body: &str,
     ) -> Result<Response, Broken> {
+        self.send_from(method, more, body, |_| {}).await
+    }
+
+    async fn send_from(
+        &self,
+        method: &str,
+        more: &[(&str, &str)],
+        body: &str,
+        from: impl FnOnce(u16),
+    ) -> Result<Response, Broken> {
         let mut headers =
             vec![("Mcp-Session-Id", self.id.as_str()), ("MCP-Protocol-Version", self.version)];
         headers.extend(more);
-        wire::send(self.client.world.proxy, method, &headers, body).await
+        wire::send_from(self.client.world.proxy, method, &headers, body, from).await
     }
 
     /// Says what the user says, until the server has it.
@@ -101,11 +111,7 @@ impl Session {
             let last = seen.last.clone().filter(|_| matches!(self.client.kind, Kind::Resumes(_)));
             self.client.world.book.change(number, |call| match &last {
                 Some(_) => call.resumes += 1,
-                None if times > 0 => {
-                    call.repeats += 1;
-                    call.repeated.push(now());
-                }
-                None => {}
+                None => call.repeats += u64::from(times > 0),
             });
             let sent = match &last {
                 Some(last) => {
@@ -121,7 +127,9 @@ impl Session {
                         // It may run again, if its answer was lost behind the server.
                         self.client.world.book.begin_stream(number);
                     }
-                    self.send("POST", &[], &body).await
+                    let world = &self.client.world;
+                    let watch = |port| world.watch(port, Watch::Comes(number));
+                    self.send_from("POST", &[], &body, watch).await
                 }
             };
             let read = match sent {

@@ -6,6 +6,7 @@ use super::{Client, accept, is_away, request};
 use crate::{
     book::{Kind, Tool},
     wire,
+    world::Watch,
 };
 
 const VERSION: &str = "2026-07-28";
@@ -130,7 +131,7 @@ impl Client {
             let body = body.to_string();
             let watch = |port| {
                 if self.kind == Kind::Plain {
-                    self.world.watch(port, number);
+                    self.world.watch(port, Watch::Ends(number));
                 }
             };
             let mut response =
